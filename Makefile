@@ -1,0 +1,33 @@
+# Each target sets itself up: all it needs is Python 3.11 or newer on the PATH.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: demo test lint bench soak clean
+
+demo: $(READY)
+	$(BIN)/causet demo
+
+test: $(READY)
+	$(BIN)/pytest -n auto -m "not soak"
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python -m bench
+
+soak: $(READY)
+	$(BIN)/pytest -n auto -m soak
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "causet needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV)

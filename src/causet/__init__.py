@@ -1,0 +1,1 @@
+"""causet: cause before effect."""

@@ -1,0 +1,1 @@
+"""What judges executions: the oracle, the trace checker, the explorer."""

@@ -1,0 +1,255 @@
+"""The hold-back engine: items wait until counters that only grow reach thresholds.
+
+This is the one idea of the package. A *fact* is a counter that never falls. An item comes with
+thresholds, pairs (fact, at least), and is free when every one is met. Because facts only grow, a threshold
+that is met stays met; so a waiting item need watch only one unmet threshold at a time, and looks for the
+next one when that is met:
+
+    facts      a = 2    b = 0    c = 5
+    item x     a ≥ 2 ✓  b ≥ 1 ✗  c ≥ 7 ✗          x watches b
+    b becomes 1:                                   x now watches c
+    c becomes 7:                                   x is free
+
+Each item is touched once per threshold, whatever the number of others that wait (the watchers of a fact
+stand in a heap, so the price has a logarithm in it). This is Kahn's topological sort with counters for
+edges. Items that are free together leave by (rank, order of arrival): deterministic, and the protocol
+chooses the rank.
+
+    >>> engine = HoldBack[str]()
+    >>> engine.offer(("p2", 1), [("p1", 1)], "answer")
+    True
+    >>> engine.pop() is None                       # the question is not there yet
+    True
+    >>> [str(wait) for wait in engine.waiting()]
+    ["('p2', 1) waits for p1 ≥ 1, now 0"]
+    >>> engine.offer(("p1", 1), [], "question")
+    True
+    >>> engine.pop()
+    'question'
+    >>> engine.advance("p1", 1)
+    >>> engine.pop()
+    'answer'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import Any, Generic, TypeVar
+
+from causet.model import CausetError
+
+Payload = TypeVar("Payload")
+Fact = Hashable
+Threshold = tuple[Fact, int]
+Key = tuple[Hashable, int]
+"""What identifies an item: its source, and its number at that source."""
+
+
+class HoldBackFull(CausetError):
+    """The engine was given a capacity and holds that many items; nothing was taken in or dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What one held item still waits for: every threshold that is not met yet."""
+
+    key: Key
+    unmet: tuple[tuple[Fact, int, int], ...]
+    """(fact, at least, now)"""
+
+    def __str__(self) -> str:
+        needs = ", ".join(f"{fact} ≥ {least}, now {now}" for fact, least, now in self.unmet)
+        return f"{self.key} waits for {needs}"
+
+
+class _Item(Generic[Payload]):
+    __slots__ = ("arrival", "key", "next", "payload", "rank", "thresholds")
+
+    def __init__(
+        self, key: Key, thresholds: tuple[Threshold, ...], rank: Any, arrival: int, payload: Payload
+    ) -> None:
+        self.key = key
+        self.thresholds = thresholds
+        self.next = 0  # thresholds before this one are met
+        self.rank = rank
+        self.arrival = arrival
+        self.payload = payload
+
+
+class HoldBack(Generic[Payload]):
+    """One process's hold-back: facts, the items that wait for them, and what has passed.
+
+    A second item with a key that is held or has passed is a duplicate and is refused. With `in_order` the
+    caller promises that each source's items pass in the order of their numbers, so one number per source
+    is enough to remember what has passed; without it every passed key is kept until it is forgotten.
+
+    With a `capacity`, an item that would have to wait beyond it raises HoldBackFull and changes nothing.
+    """
+
+    __slots__ = ("_arrivals", "_free", "_held", "_passed", "_watchers", "capacity", "facts", "in_order")
+
+    def __init__(self, *, in_order: bool = False, capacity: int | None = None) -> None:
+        self.facts: dict[Fact, int] = {}
+        self.in_order = in_order
+        self.capacity = capacity
+        self._held: dict[Key, _Item[Payload]] = {}
+        self._watchers: dict[Fact, list[tuple[int, int, _Item[Payload]]]] = {}
+        self._free: list[tuple[Any, int, _Item[Payload]]] = []
+        self._passed: dict[Hashable, int | set[int]] = {}
+        self._arrivals = 0
+
+    def __len__(self) -> int:
+        """How many items are held."""
+        return len(self._held)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._held
+
+    def seen(self, key: Key) -> bool:
+        """Whether this key is held or has passed."""
+        return key in self._held or self._has_passed(key)
+
+    def _has_passed(self, key: Key) -> bool:
+        passed = self._passed.get(key[0])
+        if passed is None:
+            return False
+        return key[1] <= passed if isinstance(passed, int) else key[1] in passed
+
+    def offer(self, key: Key, thresholds: Iterable[Threshold], payload: Payload, rank: Any = 0) -> bool:
+        """Take an item in; False, and nothing changes, if it is a duplicate."""
+        if key in self._held or self._has_passed(key):
+            return False
+        facts = self.facts
+        unmet = tuple(t for t in thresholds if facts.get(t[0], 0) < t[1])
+        if unmet and self.capacity is not None and len(self._held) >= self.capacity:
+            raise HoldBackFull(
+                f"{len(self._held)} items are held, which is the capacity; {key} would have to wait for "
+                f"{unmet[0][0]} ≥ {unmet[0][1]}. Raise the capacity, or find out why that does not come"
+            )
+        item = _Item(key, unmet, rank, self._arrivals, payload)
+        self._arrivals += 1
+        self._held[key] = item
+        self._watch(item)
+        return True
+
+    def _watch(self, item: _Item[Payload]) -> None:
+        """Put the item beside its next unmet threshold, or among the free ones."""
+        facts = self.facts
+        thresholds = item.thresholds
+        for position in range(item.next, len(thresholds)):
+            fact, least = thresholds[position]
+            if facts.get(fact, 0) < least:
+                item.next = position
+                watchers = self._watchers.get(fact)
+                if watchers is None:
+                    self._watchers[fact] = [(least, item.arrival, item)]
+                else:
+                    heappush(watchers, (least, item.arrival, item))
+                return
+        item.next = len(thresholds)
+        heappush(self._free, (item.rank, item.arrival, item))
+
+    def advance(self, fact: Fact, value: int) -> None:
+        """Raise a fact; a value that is not higher changes nothing, for facts only grow."""
+        if value <= self.facts.get(fact, 0):
+            return
+        self.facts[fact] = value
+        watchers = self._watchers.get(fact)
+        if watchers is None:
+            return
+        while watchers and watchers[0][0] <= value:
+            self._watch(heappop(watchers)[2])
+        if not watchers:
+            del self._watchers[fact]
+
+    def pop(self) -> Payload | None:
+        """The free item of the lowest (rank, arrival), which passes now; None if none is free."""
+        if not self._free:
+            return None
+        item = heappop(self._free)[2]
+        source, number = item.key
+        del self._held[item.key]
+        if self.in_order:
+            self._passed[source] = number
+        else:
+            passed = self._passed.setdefault(source, set())
+            assert isinstance(passed, set)
+            passed.add(number)
+        return item.payload
+
+    def forget(self, key: Key) -> None:
+        """Stop remembering that this item passed, when something else refuses its duplicates."""
+        passed = self._passed.get(key[0])
+        if isinstance(passed, set):
+            passed.discard(key[1])
+
+    def held(self) -> Iterator[Payload]:
+        """The payloads that are held, in the order they came."""
+        return (item.payload for item in self._held.values())
+
+    def _unmet(self, item: _Item[Payload]) -> tuple[Threshold, ...]:
+        facts = self.facts
+        return tuple(t for t in item.thresholds[item.next :] if facts.get(t[0], 0) < t[1])
+
+    def waiting(self) -> Iterator[Wait]:
+        """What each held item still waits for, in the order they came."""
+        for item in self._held.values():
+            unmet = ((fact, least, self.facts.get(fact, 0)) for fact, least in self._unmet(item))
+            yield Wait(item.key, tuple(unmet))
+
+    def replace(
+        self, decide: Callable[[Payload], tuple[Iterable[Threshold], Any, Payload] | None]
+    ) -> None:
+        """Give held items new thresholds, rank and payload where `decide` names them.
+
+        For a process that finds its own memory damaged; costs as much as there are items.
+        """
+        again = [
+            (item, changed) for item in self._held.values() if (changed := decide(item.payload)) is not None
+        ]
+        if not again:
+            return
+        gone = {id(item) for item, _ in again}
+        for fact in list(self._watchers):
+            rest = [entry for entry in self._watchers[fact] if id(entry[2]) not in gone]
+            heapify(rest)
+            if rest:
+                self._watchers[fact] = rest
+            else:
+                del self._watchers[fact]
+        self._free = [entry for entry in self._free if id(entry[2]) not in gone]
+        heapify(self._free)
+        for item, (thresholds, rank, payload) in again:
+            item.thresholds, item.rank, item.payload, item.next = tuple(thresholds), rank, payload, 0
+            self._watch(item)
+
+    def snapshot(self, save: Callable[[Payload], Any] = lambda payload: payload) -> tuple[Any, ...]:
+        """Everything as a canonical plain value: equal engines give equal snapshots.
+
+        Facts and passed keys are sorted, held items stand in the order they came. `save` turns a payload
+        into a plain value.
+        """
+        facts = tuple(sorted(self.facts.items(), key=repr))
+        held = tuple(
+            (item.key, self._unmet(item), item.rank, save(item.payload)) for item in self._held.values()
+        )
+        passed = tuple(
+            (source, what if isinstance(what, int) else tuple(sorted(what)))
+            for source, what in sorted(self._passed.items(), key=repr)
+        )
+        return (facts, held, passed)
+
+    def restore(self, snapshot: tuple[Any, ...], load: Callable[[Any], Payload] = lambda saved: saved) -> None:
+        """Become the engine that gave this snapshot; only for an engine that nothing was offered to."""
+        facts, held, passed = snapshot
+        self.facts = dict(facts)
+        self._passed = {
+            source: what if isinstance(what, int) else set(what) for source, what in passed
+        }
+        for key, thresholds, rank, saved in held:
+            item = _Item(key, tuple(thresholds), rank, self._arrivals, load(saved))
+            self._arrivals += 1
+            self._held[key] = item
+            self._watch(item)

@@ -1,0 +1,164 @@
+"""The words: processes, groups, separators, events, and how things go wrong.
+
+Everything here is a frozen value and depends on no other room.
+
+Inside the protocols a process is a small integer, its position in `System.processes`, and a set of
+processes is an integer used as a bit mask: hashable, compact, and quick to unite and compare even with a
+thousand members. Names appear only at the edges: in files, in explanations and in traces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+Processes = int
+"""A set of processes as a bit mask: process p is a member when bit p is set."""
+
+
+def only(process: int) -> Processes:
+    """The set of one process."""
+    return 1 << process
+
+
+def mask(processes: Iterable[int]) -> Processes:
+    """The set of these processes.
+
+    >>> bin(mask([0, 2]))
+    '0b101'
+    """
+    found = 0
+    for process in processes:
+        found |= 1 << process
+    return found
+
+
+def members(processes: Processes) -> Iterator[int]:
+    """The members of a set, smallest first.
+
+    >>> list(members(0b101))
+    [0, 2]
+    """
+    while processes:
+        lowest = processes & -processes
+        yield lowest.bit_length() - 1
+        processes ^= lowest
+
+
+class CausetError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class BadInput(CausetError):
+    """The caller, or a file the caller gave, asked for something that cannot be (exit code 2)."""
+
+
+class BadStamp(CausetError):
+    """A peer's stamp or packet is truncated, oversized, of another version, or impossible."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A named set of processes; a multicast to a group goes to its members."""
+
+    name: str
+    members: Processes
+
+
+@dataclass(frozen=True, slots=True)
+class Separator:
+    """A causal separator (Rodrigues & Verissimo, chapter 3): every path from `forward` to `backward`
+    passes through `members`."""
+
+    members: Processes
+    forward: Processes
+    backward: Processes
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Who there is and who may talk to whom: known to every process and never changing.
+
+    `links[p]` is the set of p's neighbours; None means that everyone is linked with everyone.
+    """
+
+    processes: tuple[str, ...]
+    groups: tuple[Group, ...] = ()
+    links: tuple[Processes, ...] | None = None
+    separators: tuple[Separator, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return len(self.processes)
+
+    @property
+    def everyone(self) -> Processes:
+        return (1 << len(self.processes)) - 1
+
+    def name(self, process: int) -> str:
+        return self.processes[process]
+
+    def names(self, processes: Processes) -> list[str]:
+        return [self.processes[p] for p in members(processes)]
+
+    def index(self, name: str) -> int:
+        """The process of this name; BadInput if there is none."""
+        try:
+            return self.processes.index(name)
+        except ValueError:
+            known = ", ".join(self.processes[:8]) + (", …" if self.size > 8 else "")
+            raise BadInput(f"unknown process {name!r}; the processes are {known}") from None
+
+    def group_index(self, name: str) -> int:
+        """The group of this name; BadInput if there is none."""
+        for position, group in enumerate(self.groups):
+            if group.name == name:
+                return position
+        known = ", ".join(g.name for g in self.groups[:8]) or "none"
+        raise BadInput(f"unknown group {name!r}; the groups are {known}")
+
+    def group_of(self, sender: int, targets: Processes) -> int:
+        """The group whose members are exactly the sender and the targets; BadInput if there is none."""
+        wanted = targets | only(sender)
+        for position, group in enumerate(self.groups):
+            if group.members == wanted:
+                return position
+        raise BadInput(
+            f"{', '.join(self.names(wanted))} are no group; a group protocol sends only to the other "
+            "members of one of its groups"
+        )
+
+
+def named_processes(count: int) -> tuple[str, ...]:
+    """The names that simulations and explorations use: p1, p2, …"""
+    return tuple(f"p{number}" for number in range(1, count + 1))
+
+
+KINDS = ("send", "receive", "deliver", "local")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event of a trace: the fields of the trace format, version 1, under their own names.
+
+    Fields that the format does not know are kept in `extra`.
+    """
+
+    process: str
+    seq: int
+    kind: str = "local"
+    id: str = ""
+    message: str | None = None
+    to: tuple[str, ...] | None = None
+    group: str | None = None
+    parents: tuple[str, ...] = ()
+    time: int | float | None = None
+    text: str | None = None
+    control: bool = False
+    stamp_entries: int | None = None
+    stamp_bytes: int | None = None
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            object.__setattr__(self, "id", f"{self.process}#{self.seq}")

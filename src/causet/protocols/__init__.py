@@ -1,0 +1,137 @@
+"""The protocols, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from causet.model import BadInput, System
+from causet.protocols.base import Options, Outcome, Packet, Process, Promises, Protocol, stamp_bytes
+from causet.protocols.bounded import Bounded
+from causet.protocols.controls import Fifo, Unordered
+from causet.protocols.direct import Direct
+from causet.protocols.fast import Fast
+from causet.protocols.histories import Histories
+from causet.protocols.matrix import Matrix
+from causet.protocols.merge import Merge
+from causet.protocols.optimal import Optimal
+from causet.protocols.piggyback import Piggyback
+from causet.protocols.relative import Relative
+from causet.protocols.slow import Slow
+from causet.protocols.vector import Vector
+
+__all__ = [
+    "ERRATA",
+    "PROTOCOLS",
+    "Options",
+    "Outcome",
+    "Packet",
+    "Process",
+    "Promises",
+    "Protocol",
+    "as_printed_rows",
+    "make_options",
+    "protocol_named",
+    "stamp_bytes",
+]
+
+PROTOCOLS: dict[str, type[Protocol]] = {
+    kind.name: kind
+    for kind in (
+        Matrix,
+        Bounded,
+        Histories,
+        Slow,
+        Fast,
+        Relative,
+        Merge,
+        Vector,
+        Optimal,
+        Direct,
+        Piggyback,
+        Fifo,
+        Unordered,
+    )
+}
+
+ERRATA = tuple(sorted({row for kind in PROTOCOLS.values() for row in kind.errata}))
+CONTRADICTED = frozenset({"M1", "H6"})
+"""Rows that contradict other printed text: applied only when they are named."""
+
+
+def protocol_named(name: str) -> type[Protocol]:
+    """The protocol of this name; BadInput if there is none."""
+    try:
+        return PROTOCOLS[name]
+    except KeyError:
+        raise BadInput(f"unknown protocol {name!r}; the protocols are {', '.join(PROTOCOLS)}") from None
+
+
+def as_printed_rows(kind: type[Protocol], named: str | None) -> frozenset[str]:
+    """The rows that `--as-printed` means for a protocol.
+
+    None: corrected throughout. Empty: all of its rows but those that contradict other printed text.
+    Else the rows named, by commas.
+    """
+    if named is None:
+        return frozenset()
+    if not named.strip():
+        return frozenset(kind.errata) - CONTRADICTED
+    rows = frozenset(row.strip().upper() for row in named.split(","))
+    unknown = sorted(rows - set(kind.errata))
+    if unknown:
+        known = ", ".join(kind.errata) or "none"
+        raise BadInput(f"{kind.name} has no erratum {', '.join(unknown)}; its rows are {known}")
+    return rows
+
+
+def make_options(
+    kind: type[Protocol], system: System, settings: Mapping[str, Any], as_printed: Iterable[str] = ()
+) -> tuple[Options, list[str]]:
+    """A protocol's options from plain settings, with warnings; BadInput names a setting that is wrong."""
+    known = {field.name: field for field in fields(kind.Options) if field.name != "as_printed"}
+    values: dict[str, Any] = {}
+    for name, value in settings.items():
+        if name not in known:
+            raise BadInput(f"{kind.name} has no option {name!r}; its options are {', '.join(known)}")
+        values[name] = _setting(kind, name, str(known[name].type), value)
+    if values.get("capacity") is not None and values["capacity"] < 1:
+        raise BadInput(f"capacity = {values['capacity']}: a process must be able to hold one message")
+    options = kind.Options(as_printed=frozenset(as_printed), **values)
+    return options, options.check(system)
+
+
+def _setting(kind: type[Protocol], name: str, wanted: str, value: Any) -> Any:
+    """A setting as its type; numbers and switches may come as text from the command line."""
+
+    def wrong(expected: str) -> BadInput:
+        return BadInput(f"option {name} of {kind.name} must be {expected}, not {value!r}")
+
+    if wanted.startswith("bool"):
+        text = str(value).lower()
+        if text in ("true", "on", "yes", "1"):
+            return True
+        if text in ("false", "off", "no", "0"):
+            return False
+        raise wrong("on or off")
+    if wanted.startswith("str"):
+        return str(value)
+    if isinstance(value, bool):
+        raise wrong("a number")
+    many = "tuple" in wanted
+    if many and isinstance(value, str) and "," in value:
+        value = value.split(",")
+    if many and isinstance(value, (list, tuple)):
+        return tuple(_setting(kind, name, "int", item) for item in value)
+    try:
+        if wanted.startswith("float"):
+            number = float(value)
+            if not abs(number) < 1e15:
+                raise ValueError
+            return number
+        if isinstance(value, float) or abs(int(value)) >= 2**62:
+            raise ValueError
+        return int(value)
+    except (TypeError, ValueError):
+        raise wrong("a number" if wanted.startswith("float") else "a whole number") from None

@@ -1,0 +1,147 @@
+"""The logical timestamps of the deterministic merge (Kulkarni & Ravikant, "Stabilizing Causal Deterministic
+Merge", section 3).
+
+A timestamp is ⟨r, c, kn⟩: r is the physical clock of the process at the event, r + c the largest clock
+value that it knows of, and kn[t] how many events it knows of at clock value r + t. Clocks differ by at most
+ε (G1), so t and c stay small and a timestamp is bounded.
+
+Deviations from the print:
+
+    K1  kn runs over -ε … ε, c ≤ ε, and ε + 1 elements are compared; as printed the element for a clock that
+        is ahead by exactly ε does not exist, and theorem 3.6 fails. A least message delay δ_min narrows
+        this to ε - δ_min, and no further than 0. K events in one tick raise the bound on kn to K·n.
+    K5  figure 3's ⟨r, c⟩: with its reset and its `less`, three timestamps can stand in a circle. Repaired:
+        no reset, and order by (r + c, r, process, sequence).
+
+`key` writes a timestamp as bytes whose plain order is `less`, then process, then sequence: a distributed
+sort by it is the merge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from causet.model import BadInput
+
+
+class Timestamp(NamedTuple):
+    """⟨r, c, kn⟩; kn[i] is the paper's kn[i - reach]."""
+
+    r: int
+    c: int
+    kn: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The bounds that a timestamp obeys."""
+
+    epsilon: int
+    delta_min: int
+    most: int
+    """K·n, the most events that can be known of one clock value."""
+    as_printed: bool = False
+    """K1 as printed: kn over -ε … ε-1, c < ε, ε elements compared."""
+
+    def __post_init__(self) -> None:
+        if self.epsilon < 0 or self.delta_min < 0 or self.most < 1:
+            raise BadInput("ε and δ_min cannot be negative, and at least one event must fit a tick")
+
+    @property
+    def reach(self) -> int:
+        """The largest t of kn[t], and the largest c."""
+        if self.as_printed:
+            return max(self.epsilon - self.delta_min - 1, 0)
+        return max(self.epsilon - self.delta_min, 0)
+
+    @property
+    def low(self) -> int:
+        """The smallest t of kn[t]."""
+        return max(self.epsilon - self.delta_min, 0)
+
+    @property
+    def length(self) -> int:
+        return self.low + self.reach + 1
+
+    @property
+    def compared(self) -> int:
+        """How many elements of kn `less` looks at."""
+        if self.as_printed:
+            return max(self.epsilon - self.delta_min, 0)
+        return self.reach + 1
+
+    @property
+    def width(self) -> int:
+        """Bytes that one element of kn needs in the key."""
+        return (self.most.bit_length() + 7) // 8
+
+    def first(self, now: int) -> Timestamp:
+        """A timestamp that knows of one event, at `now`: the initial state, and what a reset gives."""
+        return Timestamp(now, 0, tuple(int(t == self.low) for t in range(self.length)))
+
+    def at(self, stamp: Timestamp, t: int) -> int:
+        """kn[t], zero outside the array."""
+        index = t + self.low
+        return stamp.kn[index] if 0 <= index < self.length else 0
+
+    def aged(self, stamp: Timestamp, now: int) -> Timestamp:
+        """The same knowledge as seen when the clock shows `now`."""
+        shift = now - stamp.r
+        if not shift:
+            return stamp
+        kn = tuple(self.at(stamp, t + shift) for t in range(-self.low, self.reach + 1))
+        return Timestamp(now, max(0, stamp.r + stamp.c - now), kn)
+
+    def joined(self, mine: Timestamp, other: Timestamp) -> Timestamp:
+        """What both know, seen at mine's r."""
+        other = self.aged(other, mine.r)
+        kn = tuple(max(a, b) for a, b in zip(mine.kn, other.kn, strict=True))
+        return Timestamp(mine.r, max(mine.c, other.c), kn)
+
+    def counted(self, stamp: Timestamp) -> Timestamp:
+        """One more event now."""
+        kn = list(stamp.kn)
+        kn[self.low] += 1
+        return stamp._replace(kn=tuple(kn))
+
+    def holds(self, stamp: Timestamp) -> bool:
+        """Lemmas 3.1, 3.2 and 3.4: what is true of every timestamp that no fault has touched."""
+        if not 0 <= stamp.c <= self.reach or len(stamp.kn) != self.length:
+            return False
+        if not self.at(stamp, stamp.c) > 0 or any(not 0 <= known <= self.most for known in stamp.kn):
+            return False
+        return not any(stamp.kn[stamp.c + self.low + 1 :])
+
+    def less(self, a: Timestamp, b: Timestamp) -> bool:
+        """Section 3.2: by r + c, then kn from kn[c] downwards."""
+        if a.r + a.c != b.r + b.c:
+            return a.r + a.c < b.r + b.c
+        for q in range(self.compared):
+            left, right = self.at(a, a.c - q), self.at(b, b.c - q)
+            if left != right:
+                return left < right
+        return False
+
+    def key(self, stamp: Timestamp, process: int, sequence: int) -> bytes:
+        """Bytes whose order is `less`, then process, then sequence."""
+        known = b"".join(
+            self.at(stamp, stamp.c - q).to_bytes(self.width, "big") for q in range(self.compared)
+        )
+        time = (stamp.r + stamp.c + 2**63).to_bytes(8, "big")
+        return time + known + process.to_bytes(4, "big") + sequence.to_bytes(4, "big")
+
+
+def less_rc_as_printed(a: tuple[int, int], b: tuple[int, int], epsilon: int) -> bool:
+    """K5: figure 3's `less` on ⟨r, c⟩, which is not transitive."""
+    (r_a, c_a), (r_b, c_b) = a, b
+    if r_a + epsilon < r_b:
+        return True
+    if abs(r_a - r_b) > epsilon:
+        return False
+    return (r_a + c_a, r_a) < (r_b + c_b, r_b)
+
+
+def key_rc(r: int, c: int, process: int, sequence: int) -> tuple[int, int, int, int]:
+    """The repaired order of ⟨r, c⟩ timestamps."""
+    return (r + c, r, process, sequence)

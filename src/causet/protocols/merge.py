@@ -1,0 +1,288 @@
+"""The stabilizing causal deterministic merge (Kulkarni & Ravikant, sections 3 and 4): one order for all.
+
+Clocks differ by at most ε (G1), and a message arrives within δ of its receiver's clock or counts as lost
+(G2). Every message carries a timestamp (see `clock`); its receiver delivers it when no predecessor can
+still come, in the order of `less`, then of processes. So all who deliver two messages deliver them in the
+same order, that order respects causality, and no message waits longer than δ + 3ε.
+
+The paper's events are sends and receptions; the timestamp learns from a message when it is received.
+
+Deviations, each selectable as printed:
+
+    K1  see `clock`.
+    K2  deliver when the clock *exceeds* r + c + δ + ε, for a predecessor may still arrive in that very tick;
+        and refuse a stamp whose r is outside the possible window. As printed delivery is at equality, and a
+        damaged r is never delivered.
+    K3  with clocks kept modulo B, the timestamp ages at every tick; as printed it is brought up to date at
+        the next event only, and after B idle ticks it takes the old for the new.
+    K5  the ⟨r, c⟩ clock (option `clock: rc`), see `clock`.
+
+Recovery (section 3.3): a timestamp that breaks a local invariant is reset, one's own as well as a
+message's, and a held message that would wait longer than any can is released.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from causet.holdback import Fact, Key, Threshold
+from causet.model import BadInput, Processes, System, only
+from causet.protocols import base
+from causet.protocols.base import NOTHING, Learned, Packet, Promises, Protocol
+from causet.protocols.clock import Shape, Timestamp, key_rc
+from causet.protocols.wire import Reader, Writer
+
+CLOCK = "clock"
+NEVER = ("never", 1)
+FAR = 2**62
+"""Clocks are below this, so that no sum of ours leaves 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOptions(base.Options):
+    epsilon: int = 2
+    """ε: the most by which two clocks differ, in ticks."""
+    delta: int = 10
+    """δ: the most that a message takes, in ticks of its receiver's clock; a later one counts as lost."""
+    delta_min: int = 0
+    """δ_min: the least that a message takes."""
+    events_per_tick: int = 256
+    """K: the most events of one process in one tick."""
+    modulus: int = 0
+    """B: stamps carry r modulo B; 0 for whole numbers."""
+    clock: str = "kn"
+    """`kn` for ⟨r, c, kn⟩, `rc` for the repaired ⟨r, c⟩."""
+
+    def check(self, system: System) -> list[str]:
+        for name in ("epsilon", "delta", "delta_min", "modulus"):
+            if getattr(self, name) < 0:
+                raise BadInput(f"{name} = {getattr(self, name)}: it cannot be negative")
+        if max(self.epsilon, self.delta) > 1_000_000:
+            raise BadInput("epsilon and delta are in ticks and at most 1,000,000: use a coarser tick")
+        if self.events_per_tick < 1:
+            raise BadInput(f"events_per_tick = {self.events_per_tick}: at least one event must fit a tick")
+        if self.delta_min > self.delta:
+            raise BadInput(f"delta_min = {self.delta_min} is more than delta = {self.delta}")
+        if self.clock not in ("kn", "rc"):
+            raise BadInput(f"clock = {self.clock!r}: the clocks of merge are kn and rc")
+        least = 2 * self.epsilon + self.delta + 1
+        if self.modulus and self.modulus < least:
+            raise BadInput(
+                f"modulus = {self.modulus} is too small: with ε = {self.epsilon} and δ = {self.delta} a "
+                f"receiver cannot tell the clock values apart; at least 2ε + δ + 1 = {least}"
+            )
+        return []
+
+
+class Merge(Protocol):
+    name = "merge"
+    title = "stabilizing causal deterministic merge (Kulkarni & Ravikant)"
+    promises = Promises(total=True, loss=True)
+    counts = "numbers: r, c and kn"
+    clocked = True
+    in_order = False
+    errata = ("K1", "K2", "K3", "K5")
+    Options = MergeOptions
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        options = self.options
+        self.bounded_c = options.clock == "kn"
+        self.shape = Shape(
+            options.epsilon if self.bounded_c else 0,
+            options.delta_min if self.bounded_c else 0,
+            options.events_per_tick * self.system.size,
+            self.printed("K1"),
+        )
+        self.rt = 0
+        self.stamp = self.shape.first(0) if self.bounded_c else Timestamp(0, 0, ())
+        self.events = 0  # in this tick
+        self.passed: deque[tuple[int, Key]] = deque()  # (tick, key): what was delivered lately
+
+    # The clock.
+
+    def tick(self, now: int) -> Learned:
+        if not self.rt <= now < FAR:
+            raise BadInput(f"a clock that shows {self.rt} cannot go to {now}")
+        if now > self.rt:
+            self.events = 0
+        self.rt = now
+        if not self.printed("K3"):
+            self._age()
+        return Learned([(CLOCK, now)])
+
+    def _age(self) -> None:
+        """Bring the own timestamp to rt, and reset it if a fault has touched it."""
+        stamp = self.stamp
+        if not self.bounded_c:
+            # ⟨r, c⟩ has no bound on c to check; it can only not be from the future.
+            self.stamp = Timestamp(self.rt, max(0, stamp.r + stamp.c - self.rt), ())
+            return
+        if self.printed("K3") and self.options.modulus:
+            # Only r mod B is known: an idle process takes a whole turn for nothing.
+            shift = (self.rt - stamp.r) % self.options.modulus
+            stamp = stamp._replace(r=self.rt - shift)
+        elif stamp.r > self.rt:
+            stamp = self.shape.first(self.rt)
+        aged = self.shape.aged(stamp, self.rt)
+        if not any(aged.kn):  # silent for longer than kn looks back
+            aged = Timestamp(self.rt, 0, aged.kn)
+        elif not self._sound(aged):
+            aged = self.shape.first(self.rt)
+        self.stamp = aged
+
+    def _sound(self, stamp: Timestamp) -> bool:
+        """The invariants of an aged timestamp: those of `Shape.holds`, where kn[c] may have aged away."""
+        if stamp.c == 0 and not any(stamp.kn[self.shape.low + 1 :]):
+            return all(0 <= known <= self.shape.most for known in stamp.kn)
+        return self.shape.holds(stamp)
+
+    def _event(self, received: Timestamp | None = None) -> Timestamp:
+        """Figure 1: one more event, which may have received a message."""
+        self._age()
+        if not self.bounded_c:
+            c = self.stamp.c
+            if received is not None:
+                c = max(c, received.r + received.c - self.rt + 1)
+            self.stamp = Timestamp(self.rt, c, ())
+            return self.stamp
+        if received is not None:
+            self.stamp = self.shape.joined(self.stamp, received)
+        self.stamp = self.shape.counted(self.stamp)
+        if not self.shape.holds(self.stamp):
+            self.stamp = self.shape.first(self.rt)
+        return self.stamp
+
+    # The merge.
+
+    def send(self, number: int, targets: Processes, group: int) -> Learned:
+        if self.events >= self.options.events_per_tick:
+            raise BadInput(
+                f"{self.system.name(self.me)} has had {self.events} events in tick {self.rt}, all that "
+                "events_per_tick allows; raise it or slow down"
+            )
+        self.events += 1
+        stamp = self._event()
+        if self.options.modulus:
+            stamp = stamp._replace(r=stamp.r % self.options.modulus)
+        packet = Packet(self.me, number, targets, targets & ~only(self.me), stamp, group)
+        return Learned(packets=(packet,))
+
+    def receive(self, packet: Packet) -> Learned | None:
+        stamp = self._unwrapped(packet.stamp)
+        if not self.printed("K2") and not self._possible(stamp):
+            return None
+        self._event(self._repaired(stamp))
+        return NOTHING
+
+    def _possible(self, stamp: Timestamp) -> bool:
+        """Whether r is in the window that G1 and G2 leave."""
+        options = self.options
+        return self.rt - options.delta - options.epsilon <= stamp.r <= self.rt + options.epsilon
+
+    def _unwrapped(self, stamp: Timestamp) -> Timestamp:
+        """With clocks modulo B: the r in [rt - ε - δ, rt + ε] that the stamp means."""
+        modulus = self.options.modulus
+        if not modulus:
+            return stamp
+        newest = self.rt + self.options.epsilon
+        return stamp._replace(r=newest - (newest - stamp.r) % modulus)
+
+    def _repaired(self, stamp: Timestamp) -> Timestamp:
+        """A message's timestamp that breaks an invariant is reset before it is used."""
+        if not self.bounded_c or self.shape.holds(stamp):
+            return stamp
+        return self.shape.first(stamp.r)
+
+    def needs(self, packet: Packet) -> Iterable[Threshold]:
+        """Section 4.2, delcond."""
+        stamp = self._repaired(self._unwrapped(packet.stamp))
+        due = stamp.r + stamp.c + self.options.delta + self.options.epsilon
+        if self.printed("K2"):
+            return (NEVER,) if due < self.rt else ((CLOCK, due),)
+        return ((CLOCK, due + 1),)
+
+    def rank(self, packet: Packet) -> Any:
+        stamp = self._repaired(self._unwrapped(packet.stamp))
+        if not self.bounded_c:
+            return key_rc(stamp.r, stamp.c, packet.sender, packet.number)
+        return self.shape.key(stamp, packet.sender, packet.number)
+
+    def longest(self) -> int:
+        """The longest that a message can wait (lemma 4.2), with the tick that K2 adds."""
+        return int(self.options.delta + 3 * self.options.epsilon + 1)
+
+    def overdue(self, packet: Packet) -> bool:
+        """A held message that would wait longer than any can: its stamp was damaged while it was held."""
+        if not self.bounded_c or self.printed("K2"):
+            return False
+        return any(least > self.rt + self.longest() for _, least in self.needs(packet))
+
+    def deliver(self, packet: Packet) -> Learned:
+        self.passed.append((self.rt, packet.key))
+        return NOTHING
+
+    def forgotten(self) -> Iterable[Key]:
+        """A duplicate that comes later than this is outside the window and refused for that."""
+        passed = self.passed
+        while passed and passed[0][0] + self.longest() < self.rt:
+            yield passed.popleft()[1]
+
+    def entries(self, packet: Packet) -> int:
+        return 2 + len(packet.stamp.kn)
+
+    # Faults.
+
+    def corrupt(self, random: Random) -> None:
+        if not self.bounded_c:
+            raise BadInput("the ⟨r, c⟩ clock does not claim to recover from damage to its state")
+        self.stamp = self._noise(self.rt, random)
+
+    def corrupt_stamp(self, stamp: Timestamp, random: Random) -> Timestamp:
+        return self._noise(stamp.r, random)
+
+    def _noise(self, near: int, random: Random) -> Timestamp:
+        """Any timestamp at all, near and far, in the bounds and out of them."""
+        spread = random.choice([1, self.options.epsilon + 1, self.longest(), 10_000])
+        most = random.choice([1, self.system.size, self.shape.most, 2 * self.shape.most])
+        kn = tuple(random.randint(0, most) for _ in range(self.shape.length)) if self.bounded_c else ()
+        r = max(0, near + random.randint(-spread, spread))
+        if self.options.modulus:
+            r %= self.options.modulus
+        return Timestamp(r, random.randint(0, 2 * self.options.epsilon + 1), kn)
+
+    # Bytes.
+
+    def encode(self, stamp: Timestamp) -> bytes:
+        writer = Writer(self.name)
+        modulus = self.options.modulus
+        writer.number(stamp.r % modulus if modulus else stamp.r)
+        writer.number(stamp.c)
+        for known in stamp.kn:
+            writer.number(known)
+        return writer.done()
+
+    def decode(self, data: bytes) -> Timestamp:
+        reader = Reader(self.name, data)
+        modulus = self.options.modulus
+        r = reader.number("r", modulus - 1 if modulus else FAR)
+        c = reader.number("c", FAR)
+        length = self.shape.length if self.bounded_c else 0
+        kn = tuple(reader.number("kn", FAR) for _ in range(length))
+        reader.done()
+        return Timestamp(r, c, kn)
+
+    def state(self) -> Any:
+        return (self.rt, self.events, tuple(self.stamp), tuple(self.passed))
+
+    def load(self, state: Any) -> None:
+        self.rt, self.events, (r, c, kn), passed = state
+        self.stamp = Timestamp(r, c, tuple(kn))
+        self.passed = deque((tick, (source, number)) for tick, (source, number) in passed)
+
+    def explain(self, fact: Fact, least: int, now: int) -> str:
+        return f"the local clock at {least} (now {now}), when no predecessor can still come"

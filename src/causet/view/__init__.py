@@ -1,0 +1,1 @@
+"""Executions to look at: drawings for the terminal and for the browser."""
