@@ -268,7 +268,7 @@ def test_a_long_value_is_cut_in_the_sentence(tmp_path: Path) -> None:
     [
         (
             ['{"process":"p","seq":1}', '{"process":"p","seq":1,"id":"other"}'],
-            'field "seq": an event of process "p" with seq 1 stands already in',
+            'field "seq": an event with process and seq "p", 1 stands already in',
         ),
         (
             ['{"process":"p","seq":1,"id":"x"}', '{"process":"q","seq":1,"id":"x"}'],
@@ -296,7 +296,7 @@ def test_what_must_be_unique_is_unique_over_all_files(lines: list[str], said: st
 def test_a_file_given_twice_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     write_trace(path, [Event("p", 1)])
-    with pytest.raises(BadInput, match="with seq 1 stands already in"):
+    with pytest.raises(BadInput, match='process and seq "p", 1 stands already in'):
         read_trace([path, path])
 
 

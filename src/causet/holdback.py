@@ -231,13 +231,13 @@ class HoldBack(Generic[Payload]):
         Facts and passed keys are sorted, held items stand in the order they came. `save` turns a payload
         into a plain value.
         """
-        facts = tuple(sorted(self.facts.items(), key=repr))
+        facts = tuple(_sorted(self.facts.items()))
         held = tuple(
             (item.key, self._unmet(item), item.rank, save(item.payload)) for item in self._held.values()
         )
         passed = tuple(
             (source, what if isinstance(what, int) else tuple(sorted(what)))
-            for source, what in sorted(self._passed.items(), key=repr)
+            for source, what in _sorted(self._passed.items())
         )
         return (facts, held, passed)
 
@@ -253,3 +253,11 @@ class HoldBack(Generic[Payload]):
             self._arrivals += 1
             self._held[key] = item
             self._watch(item)
+
+
+def _sorted(items: Iterable[tuple[Hashable, Any]]) -> list[tuple[Hashable, Any]]:
+    """By key; facts of different types have no order of their own, but their text has."""
+    try:
+        return sorted(items, key=lambda item: item[0])  # type: ignore[arg-type, return-value]
+    except TypeError:
+        return sorted(items, key=lambda item: repr(item[0]))

@@ -456,8 +456,8 @@ def _topology(content: object) -> Topology:
 def load_plain(path: str | Path) -> object:
     """What a YAML file, or with the ending .json a JSON file, holds: plain values only.
 
-    Safe for files from strangers: no YAML tags that make objects, no aliases (a few lines of them can stand
-    for terabytes), bounded size and depth. Keys given twice are refused instead of half ignored.
+    Safe for files from strangers: no YAML tags, no aliases (a few lines of them can stand for terabytes),
+    bounded size and depth. Keys given twice are refused instead of half ignored.
     """
     path = Path(path)
     try:
@@ -487,9 +487,9 @@ def load_plain(path: str | Path) -> object:
         raise BadInput(f"{path}: nested too deeply") from None
     except BadInput as error:
         raise BadInput(f"{path}{error}") from None
-    except ValueError as error:
+    except ValueError:
         # A number of thousands of digits, a 13th month: well-formed, and still no value.
-        raise BadInput(f"{path}: {error}") from None
+        raise BadInput(f"{path}: a number or a date in it is none; put text in quotes") from None
 
 
 def _load_json(text: str) -> object:
@@ -510,7 +510,10 @@ def _load_yaml(text: str) -> object:
 
 
 def _check_yaml(text: str, loader: type[yaml.SafeLoader]) -> None:
-    """Refuse aliases, repeated keys and deep nesting before the loader, which recurses, sees them."""
+    """Refuse aliases, tags, repeated keys and deep nesting before the loader sees them.
+
+    It recurses, and trips over tags that their values do not match.
+    """
     keys: list[set[str] | None] = []  # per open collection: the keys so far; None in a list
     key_next: list[bool] = []
     for event in yaml.parse(text, Loader=loader):
@@ -523,6 +526,8 @@ def _check_yaml(text: str, loader: type[yaml.SafeLoader]) -> None:
             continue
         if not isinstance(event, yaml.NodeEvent):
             continue
+        if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) and event.tag is not None:
+            raise BadInput(f", line {line}: the tag {shown(event.tag)} is not allowed; give plain values")
         seen = keys[-1] if keys else None
         if seen is not None:
             if key_next[-1] and isinstance(event, yaml.ScalarEvent):

@@ -149,14 +149,15 @@ def read_trace(paths: str | Path | Iterable[str | Path]) -> list[Event]:
     def once(field: str, what: str, *key: object) -> None:
         first = seen.setdefault((field, *key), place)
         if first is not place:  # not `!=`: a file that is given twice repeats its places
-            raise _LineError(f"field {_show(field)}: {what} {_show(key[-1])} stands already in {first}")
+            shown = ", ".join(map(_show, key))
+            raise _LineError(f"field {_show(field)}: {what} {shown} stands already in {first}")
 
     for path in [paths] if isinstance(paths, str | Path) else paths:
         for number, line in _lines(Path(path)):
             place = f"{path}, line {number}"
             try:
                 event = _event(line)
-                once("seq", f"an event of process {_show(event.process)} with seq", event.process, event.seq)
+                once("seq", "an event with process and seq", event.process, event.seq)
                 once("id", "an event with the id", event.id)
                 if event.kind == "send":
                     once("message", "a send of the message", event.message)
@@ -177,7 +178,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
                     raise BadInput(f"{path}, line {number}: the line is longer than {MAX_LINE // 2**20} MiB")
                 if number == 1 and line.startswith(b"\xef\xbb\xbf"):
                     raise BadInput(f"{path}, line 1: the file begins with a byte order mark; save it without")
-                if not line.isspace():
+                if line.strip(b" \t\r\n"):
                     yield number, line
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         what = "the compressed file is cut off" if isinstance(error, EOFError) else "this is no valid gzip"
@@ -249,7 +250,7 @@ _DECODER = json.JSONDecoder(
 
 def _record(line: bytes) -> dict[str, object]:
     try:
-        record = _DECODER.decode(line.rstrip().decode())
+        record = _DECODER.decode(line.rstrip(b"\r\n").decode())
     except UnicodeDecodeError as error:
         raise _LineError(f"byte {error.start + 1} of the line is not UTF-8") from None
     except json.JSONDecodeError as error:

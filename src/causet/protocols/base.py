@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -110,7 +111,7 @@ class Protocol(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     """What it is, in a few words, with its source."""
-    promises: ClassVar[Promises] = Promises()
+    PROMISES: ClassVar[Promises] = Promises()
     counts: ClassVar[str] = "counters"
     """What `stamp_entries` counts."""
     grouped: ClassVar[bool] = False
@@ -137,6 +138,11 @@ class Protocol(ABC):
         self.options = options
         self.facts = facts
         self.controls = 0  # control messages sent so far
+
+    @classmethod
+    def promises(cls, options: Any) -> Promises:
+        """What the protocol claims with these settings."""
+        return cls.PROMISES
 
     def printed(self, row: str) -> bool:
         """Whether this row of the errata is to be followed as printed."""
@@ -236,7 +242,7 @@ class Protocol(ABC):
 
     @abstractmethod
     def load(self, state: Any) -> None:
-        """Become the process that gave this state."""
+        """Become the process that gave this state; every mutable part of the state is replaced."""
 
     def explain(self, fact: Fact, least: int, now: int) -> str:
         """In words: what a held message needs when it waits for this threshold."""
@@ -420,7 +426,7 @@ class Process:
     def snapshot(self) -> tuple[Any, ...]:
         """Everything as a canonical plain value: integers, strings, bytes, None and tuples of them.
 
-        Equal processes give equal snapshots, and `restore` gives back an equal process.
+        Equal processes give equal snapshots, and `restored` gives back an equal process.
         """
         links = None if self._links is None else self._links.snapshot(self.save_packet)
         return (
@@ -431,11 +437,16 @@ class Process:
             links,
         )
 
-    def restore(self, snapshot: tuple[Any, ...]) -> None:
-        """Become the process that gave this snapshot; only for a new process."""
-        self.sent, self.protocol.controls, state, engine, links = snapshot
-        self._engine.restore(engine, self.load_packet)
-        self.protocol.facts = self._engine.facts
-        self.protocol.load(state)
+    def restored(self, snapshot: tuple[Any, ...]) -> Process:
+        """A process like this one that goes on from a snapshot; this one stays as it is."""
+        process = copy(self)
+        process._engine = HoldBack(in_order=self._engine.in_order, capacity=self._engine.capacity)
+        process.protocol = copy(self.protocol)
+        process.sent, process.protocol.controls, state, engine, links = snapshot
+        process._engine.restore(engine, process.load_packet)
+        process.protocol.facts = process._engine.facts
+        process.protocol.load(state)
         if self._links is not None:
-            self._links.restore(links, self.load_packet)
+            process._links = HoldBack(in_order=True)
+            process._links.restore(links, process.load_packet)
+        return process

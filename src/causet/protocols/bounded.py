@@ -80,7 +80,7 @@ class BoundedOptions(base.Options):
 class Bounded(Protocol):
     name = "bounded"
     title = "matrix bounded by extra messages (Sanchez & Alvarez)"
-    promises = Promises()
+    PROMISES = Promises()
     counts = "non-zero matrix entries"
     errata = ("S1", "S2", "S3", "S4", "S5")
     sensible = 64

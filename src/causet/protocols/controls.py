@@ -20,7 +20,7 @@ class Unordered(Protocol):
 
     name = "none"
     title = "delivers on arrival (a control: must be caught)"
-    promises = Promises(causal=False)
+    PROMISES = Promises(causal=False)
     counts = "nothing"
     in_order = False
 
@@ -54,7 +54,7 @@ class Fifo(Protocol):
 
     name = "fifo"
     title = "each link in order, nothing more (a control: must be caught)"
-    promises = Promises(causal=False)
+    PROMISES = Promises(causal=False)
     counts = "the link's number"
 
     def __init__(self, *args: Any) -> None:

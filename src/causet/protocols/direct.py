@@ -22,7 +22,7 @@ Maximal = tuple[tuple[int, int], ...]
 class Direct(Protocol):
     name = "direct"
     title = "direct dependencies only, for broadcast (Psync 1989; a baseline)"
-    promises = Promises(early=True)
+    PROMISES = Promises(early=True)
     counts = "message ids"
     broadcast = True
 

@@ -48,11 +48,15 @@ class FastOptions(base.Options):
 class Fast(Protocol):
     name = "fast"
     title = "causal blocks, Fast: as early as possible (Macedo)"
-    promises = Promises(early=True)
+    PROMISES = Promises(early=True)
     counts = "block numbers"
     grouped = True
     errata: ClassVar[tuple[str, ...]] = ("M2",)
     Options = FastOptions
+
+    @classmethod
+    def promises(cls, options: FastOptions) -> Promises:
+        return Promises(early=options.variant == "groups")
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

@@ -65,7 +65,7 @@ class HistoriesOptions(base.Options):
 class Histories(Protocol):
     name = "histories"
     title = "extended causal histories with causal separators (Rodrigues & Verissimo 1995)"
-    promises = Promises(early=True)
+    PROMISES = Promises(early=True)
     counts = "message ids"
     errata = ("H1", "H2", "H3", "H4", "H5", "H6", "H7")
     Options = HistoriesOptions

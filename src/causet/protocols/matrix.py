@@ -31,7 +31,7 @@ from causet.protocols.wire import Counters, Reader, Writer
 class Matrix(Protocol):
     name = "matrix"
     title = "matrix clocks (Raynal & Schiper 1989)"
-    promises = Promises(early=True)
+    PROMISES = Promises(early=True)
     counts = "matrix entries, zeros included: n²"
     sensible = 256
 

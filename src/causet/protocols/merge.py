@@ -81,7 +81,7 @@ class MergeOptions(base.Options):
 class Merge(Protocol):
     name = "merge"
     title = "stabilizing causal deterministic merge (Kulkarni & Ravikant)"
-    promises = Promises(total=True, loss=True)
+    PROMISES = Promises(total=True, loss=True)
     counts = "numbers: r, c and kn"
     clocked = True
     in_order = False

@@ -24,7 +24,7 @@ Log = dict[int, dict[int, Processes]]
 class Optimal(Protocol):
     name = "optimal"
     title = "necessary and sufficient information (Kshemkalyani & Singhal 1998; a baseline)"
-    promises = Promises(early=True)
+    PROMISES = Promises(early=True)
     counts = "message ids and destinations"
 
     def __init__(self, *args: Any) -> None:

@@ -26,7 +26,7 @@ Carried = tuple[int, int, Processes, Processes, int]
 class Piggyback(Protocol):
     name = "piggyback"
     title = "messages carry their predecessors (Birman & Joseph 1987; a baseline)"
-    promises = Promises(early=True)
+    PROMISES = Promises(early=True)
     counts = "carried messages"
     sensible = 64
 

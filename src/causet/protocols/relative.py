@@ -36,15 +36,17 @@ from causet.protocols.wire import Counters, Reader, Writer
 
 Stamp = tuple[int, int, tuple[int, ...], Counters]
 """(group, block, LDV of that group in the order of its members, GBN); a null has empty clocks."""
-SETTLED = "settled"
-ONE_BLOCK = "block"
-NEVER = ("never", 1)
+# The facts; all are of one form, so that they can be sorted.
+LAST = 0  # (LAST, x, j): LDV[x][j]
+SETTLED = 1  # (SETTLED, x, 0)
+ONE_BLOCK = 2  # (ONE_BLOCK, y, block), M5 as printed
+NEVER = ((3, 0, 0), 1)
 
 
 class Relative(CausalBlocks):
     name = "relative"
     title = "causal blocks, Relative: exact in a group, by blocks across (Macedo)"
-    promises = Promises()
+    PROMISES = Promises()
     counts = "block numbers"
     errata = ("M1", "M3", "M4", "M5", "M6")
 
@@ -61,7 +63,7 @@ class Relative(CausalBlocks):
         return x if self.printed("M4") else 0
 
     def LDV(self, x: int) -> tuple[int, ...]:
-        return tuple(self.facts.get((x, j), 0) for j in self.positions[x])
+        return tuple(self.facts.get((LAST, x, j), 0) for j in self.positions[x])
 
     def send(self, number: int, targets: Processes, group: int) -> Learned:
         """Figure 5."""
@@ -71,7 +73,7 @@ class Relative(CausalBlocks):
         packet = Packet(self.me, number, targets, to, stamp, group, order=self.order(group), stream=group)
         self._learn_GBN(group, block)
         self.enter(group, self.me, block)
-        return Learned([((group, self.me), block), *self.complete(group)], (packet,))
+        return Learned([((LAST, group, self.me), block), *self.complete(group)], (packet,))
 
     def _learn_GBN(self, x: int, block: int, known: Counters | None = None) -> None:
         before = int(self.GBN[x])
@@ -96,7 +98,7 @@ class Relative(CausalBlocks):
         return min(self.CBV[x], came[0] - 1) if came else self.CBV[x]
 
     def complete(self, x: int) -> list[Threshold]:
-        facts: list[Threshold] = [((SETTLED, x), self.settled(x))]
+        facts: list[Threshold] = [((SETTLED, x, 0), self.settled(x))]
         for y, block in sorted(self.wanted):
             if y == x and self._block_done(y, block):
                 self.wanted.discard((y, block))
@@ -115,7 +117,7 @@ class Relative(CausalBlocks):
         x, _, ldv, _ = packet.stamp
         if self.printed("M1"):
             return () if all(a >= b for a, b in zip(ldv, self.LDV(x), strict=True)) else (NEVER,)
-        return [((x, j), block) for j, block in zip(self.positions[x], ldv, strict=True) if block]
+        return [((LAST, x, j), block) for j, block in zip(self.positions[x], ldv, strict=True) if block]
 
     def _C02(self, packet: Packet) -> Iterable[Threshold]:
         x, _, _, gbn = packet.stamp
@@ -125,7 +127,7 @@ class Relative(CausalBlocks):
             if y == x or not block:
                 continue
             if not self.printed("M5"):
-                waits.append(((SETTLED, y), block))
+                waits.append(((SETTLED, y, 0), block))
             elif not self._block_done(y, block):
                 self.wanted.add((y, block))
                 waits.append(((ONE_BLOCK, y, block), 1))
@@ -138,7 +140,7 @@ class Relative(CausalBlocks):
         self._learn_GBN(x, block, gbn)
         gone = self.gone[x]
         gone[block] = gone.get(block, 0) + 1
-        return Learned([((x, packet.sender), block), *self.complete(x)])
+        return Learned([((LAST, x, packet.sender), block), *self.complete(x)])
 
     def null_stamp(self, block: int) -> Stamp:
         return (-1, block, (), np.zeros(0, dtype=np.int64))
@@ -194,13 +196,18 @@ class Relative(CausalBlocks):
         self.load_blocks(blocks)
         self.GBN = np.array(gbn, dtype=np.int64)
         self.came = {x: list(left) for x, left in held}
+        self.gone = {x: {} for x in self.mine}
         self.wanted = {(y, block) for y, block in wanted}
 
     def explain(self, fact: Fact, least: int, now: int) -> str:
-        if isinstance(fact, tuple) and fact[0] == SETTLED:
-            name = self.system.groups[fact[1]].name
+        assert isinstance(fact, tuple)
+        kind, x, j = fact
+        if kind == SETTLED:
+            name = self.system.groups[x].name
             return f"all blocks up to {least} of {name} complete and delivered ({now} so far)"
-        if isinstance(fact, tuple) and len(fact) == 2 and isinstance(fact[0], int):
-            name = self.system.groups[fact[0]].name
-            return f"the message of block {least} from {self.system.name(fact[1])} in {name}"
-        return super().explain(fact, least, now)
+        if kind == LAST:
+            name = self.system.groups[x].name
+            return f"the message of block {least} from {self.system.name(j)} in {name}, not yet delivered"
+        if kind == ONE_BLOCK:
+            return f"block {j} of {self.system.groups[x].name} complete and delivered"
+        return "what can no longer be"

@@ -20,7 +20,7 @@ from causet.protocols.wire import Reader, Writer
 class Slow(CausalBlocks):
     name = "slow"
     title = "causal blocks, Slow: one number per message (Macedo)"
-    promises = Promises()
+    PROMISES = Promises()
     counts = "the block number"
     errata = ("M6",)
 

@@ -23,7 +23,7 @@ from causet.protocols.wire import Counters, Reader, Writer
 class Vector(Protocol):
     name = "vector"
     title = "CBCAST, a vector clock per group (Birman, Schiper & Stephenson 1991; a baseline)"
-    promises = Promises(early=True)
+    PROMISES = Promises(early=True)
     counts = "vector entries of all groups"
     grouped = True
 

@@ -1,17 +1,17 @@
 """A small execution drawn as text, as Lamport drew them, with time running downwards.
 
-    p1             p2          p3
-    ● a → p2 p3    │           │
-    ├┄┄┄┄┄┄┄┄┄┄┄┄┄▶○ a         │
-    │              ◆ a         │
-    │              ● b → p3    │
-    │              ├┄┄┄┄┄┄┄┄┄┄▶○ b
-    ├┄┄┄┄┄┄┄┄┄┄┄┄┄┄│┄┄┄┄┄┄┄┄┄┄▶○ a [b]
-    │              │           ◆ a [b]
-    │              │           ◆ b
+    p1            p2         p3
+    ● a → p2 p3   │          │
+    ├┄┄┄┄┄┄┄┄┄┄┄┄▶○ a        │
+    │             ◆ a        │
+    │             ● b → p3   │
+    │             ├┄┄┄┄┄┄┄┄┄▶○ b
+    ├┄┄┄┄┄┄┄┄┄┄┄┄┄│┄┄┄┄┄┄┄┄┄▶○ a [b]
+    │             │          ◆ a [b]
+    │             │          ◆ b
 
-A lane per process, a row per event. An arrow is drawn where a message arrives and points back to the lane
-that sent it. In brackets, beside the lane, stands what the process has received and holds back.
+A lane per process, a row per event. An arrow is drawn where a message arrives, and comes from the lane that
+sent it. In brackets, beside the lane, stands what the process has received and holds back.
 
 Rows are in the order of `causet order`: by repaired time, then block, process and seq. So a drawing depends
 on the events alone, not on the order in which they are given. All text comes from files that anybody may
@@ -21,11 +21,12 @@ have written: what could move the cursor, hide or reorder text is shown escaped.
 from __future__ import annotations
 
 import re
-import textwrap
 import unicodedata
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import zip_longest
 from math import inf
 from typing import NamedTuple
 
@@ -35,13 +36,15 @@ GAP = 3
 """Columns between the text of a lane and the next lane: room for an arrow's head."""
 NARROWEST = 11
 """The narrowest lane that still says something."""
-NARROWEST_NOTES = 16
-WIDEST_LABEL = 30
-"""A longer list of targets is cut although there might be room."""
+NARROWEST_NOTES = 18
+WIDEST = 30
+"""A longer list of targets, or text, is cut although there might be room."""
+SHORTER = 8
+"""How many messages held back a lane names when it cannot name them all."""
 LONGEST_NAME = 20
 LONGEST_NOTE = 300
-COMBINING = 2
-"""Accents on one letter; more are somebody's joke, and escaped."""
+ACCENTS = 2
+"""On one letter; more are somebody's joke, and escaped."""
 HIDDEN = re.compile("[\u034f\u115f\u1160\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 """Letters and marks that show nothing; the other invisible characters are known by their category."""
 
@@ -81,20 +84,21 @@ def space_time(
     `marks` puts a ✗ at events, by id, and a short text beside them. When there are more processes than fit,
     those of marked events and of their causes are drawn first, and a line says who is not drawn.
     """
-    signs = ASCII if ascii else UNICODE
     if not events:
         return "no events"
     execution = _Execution.of(events)
-    words = _Words.of(execution, signs, ascii)
-    notes = {name: words.text(note) for name, note in (marks or {}).items()}
-    longest = max((columns(note) for note in notes.values()), default=0)
-    lanes, note_columns = _lanes(execution, width, notes, longest)
-    drawn = _rows(execution, words, lanes, notes)
-    widths = _widths(drawn, lanes, words, max(width - note_columns, NARROWEST))
-    lines = [words.left_out(execution, lanes, width)] if len(lanes) < len(execution.processes) else []
-    lines += _draw(drawn, lanes, widths, words, note_columns)
-    lines += [""]
-    lines += _after(execution, words, lanes, notes, drawn, width)
+    words = _Words.of(execution, ASCII if ascii else UNICODE, ascii)
+    notes = {event: words.text(note) for event, note in (marks or {}).items()}
+    lanes, note_columns = _lanes(execution, width, notes)
+    rows = _rows(execution, words, lanes, notes)
+    widths = _widths(rows, lanes, words, width - note_columns)
+    lines = [
+        *_left_out(execution, words, lanes, width),
+        *_draw(rows, lanes, widths, words, width),
+        "",
+        *_unfinished(execution, words, rows, notes, width),
+        *_wrap(_legend(rows, words), width, between="   "),
+    ]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -103,138 +107,158 @@ def space_time(
 
 @dataclass(frozen=True, slots=True)
 class _Execution:
-    """The events in a causal order, and who caused what."""
+    """The events in a causal order; an event is known by its position there."""
 
     events: list[Event]
-    causes: dict[int, list[Event]]  # of an event, by its identity: direct causes in other processes
-    sends: dict[str, Event]
-    received: set[tuple[str, str]]
-    delivered: set[tuple[str, str]]
+    causes: list[list[int]]  # of each event: its send and its parents, not its process's last event
+    sends: dict[str, int]
+    received: set[tuple[str, str | None]]
+    delivered: set[tuple[str, str | None]]
     processes: list[str]
 
     @classmethod
     def of(cls, events: Sequence[Event]) -> _Execution:
         given = sorted(events, key=lambda event: (event.process, event.seq, event.id))
-        sends: dict[str, Event] = {}
-        ids: dict[str, Event] = {}
-        processes: set[str] = set()
-        for event in given:
-            ids.setdefault(event.id, event)
-            processes.update((event.process, *(event.to or ())))
-            if event.kind == "send" and event.message is not None:
-                sends.setdefault(event.message, event)
-        causes = {id(event): _causes(event, sends, ids) for event in given}
+        sends = _sends(given)
+        causes = _causes(given, sends)
+        order = _order(given, causes)
+        found = [given[position] for position in order]
+        new = {position: rank for rank, position in enumerate(order)}
         return cls(
-            events=_in_order(given, causes),
-            causes=causes,
-            sends=sends,
-            received={(e.process, e.message) for e in given if e.kind == "receive" and e.message is not None},
-            delivered={(e.process, e.message) for e in given if e.kind == "deliver" and e.message is not None},
-            processes=sorted(processes, key=_natural),
+            events=found,
+            causes=[[new[cause] for cause in causes[position]] for position in order],
+            sends={message: new[position] for message, position in sends.items()},
+            received={(event.process, event.message) for event in found if event.kind == "receive"},
+            delivered={(event.process, event.message) for event in found if event.kind == "deliver"},
+            processes=sorted({name for e in found for name in (e.process, *(e.to or ()))}, key=_natural),
         )
 
-    def arrows(self, event: Event) -> list[Event]:
-        """The causes to draw: a delivery's send only where the reception was not recorded."""
-        told = event.kind == "deliver" and (event.process, event.message) in self.received
-        sent = self.sends.get(event.message) if event.message is not None and told else None
-        return [cause for cause in self.causes[id(event)] if cause is not sent and cause.process != event.process]
+    def arrows(self, position: int) -> list[str]:
+        """The processes that arrows come from: a delivery has one only if no reception was recorded."""
+        event = self.events[position]
+        causes = self.causes[position]
+        if event.kind == "deliver" and (event.process, event.message) in self.received:
+            causes = [cause for cause in causes if cause != self.sends.get(event.message or "")]
+        found = dict.fromkeys(self.events[cause].process for cause in causes)
+        return [process for process in found if process != event.process]
 
-    def holds(self, event: Event, delivered: set[tuple[str, str]]) -> bool:
-        """Whether this reception puts its message into hold-back.
+    def _delivers(self, event: Event) -> bool:
+        """Whether a delivery is to be expected here: control messages, and some logs, have none."""
+        return bool(self.delivered) and (
+            not event.control or (event.process, event.message) in self.delivered
+        )
 
-        Control messages are delivered to nobody, and there are logs in which nothing is.
-        """
-        if event.kind != "receive" or event.message is None or not self.delivered:
-            return False
-        here = (event.process, event.message)
-        return here not in delivered and (not event.control or here in self.delivered)
+    def held(self) -> Iterator[dict[str, dict[str, None]]]:
+        """After each event: what each process holds back, the oldest first."""
+        held: dict[str, dict[str, None]] = {process: {} for process in self.processes}
+        done: set[tuple[str, str]] = set()
+        for event in self.events:
+            if event.message is not None:
+                here = (event.process, event.message)
+                if event.kind == "deliver":
+                    held[event.process].pop(event.message, None)
+                    done.add(here)
+                elif event.kind == "receive" and here not in done and self._delivers(event):
+                    held[event.process][event.message] = None
+            yield held
 
 
-def _causes(event: Event, sends: Mapping[str, Event], ids: Mapping[str, Event]) -> list[Event]:
-    found = []
-    if event.kind in ("receive", "deliver") and event.message in sends:
-        found.append(sends[event.message])
-    found += [ids[parent] for parent in event.parents if parent in ids]
+def _sends(events: Sequence[Event]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for position, event in enumerate(events):
+        if event.kind == "send" and event.message is not None:
+            found.setdefault(event.message, position)
     return found
 
 
-def _in_order(given: Sequence[Event], causes: Mapping[int, Sequence[Event]]) -> list[Event]:
-    """The events by (repaired, block, process, seq); BadInput if they are in a cycle.
+def _causes(events: Sequence[Event], sends: Mapping[str, int]) -> list[list[int]]:
+    named = {event.id: position for position, event in enumerate(events)}
+    found = []
+    for event in events:
+        sent = event.kind in ("receive", "deliver") and event.message in sends
+        causes = [sends[event.message or ""]] if sent else []
+        found.append(causes + [named[parent] for parent in event.parents if parent in named])
+    return found
+
+
+def _order(given: Sequence[Event], causes: Sequence[Sequence[int]]) -> list[int]:
+    """The positions of the events by (repaired, block, process, seq); BadInput if they are in a cycle.
 
     `given` is sorted by process and seq.
     """
-    direct = {id(event): list(causes[id(event)]) for event in given}
-    for before, event in zip(given, given[1:], strict=False):
-        if before.process == event.process:
-            direct[id(event)].append(before)
-    effects: dict[int, list[Event]] = defaultdict(list)
-    for event in given:
-        for cause in direct[id(event)]:
-            effects[id(cause)].append(event)
-    missing = {name: len(found) for name, found in direct.items()}
+    direct = [list(found) for found in causes]
+    for position in range(1, len(given)):
+        if given[position - 1].process == given[position].process:
+            direct[position].append(position - 1)
+    effects: dict[int, list[int]] = defaultdict(list)
+    for position, found in enumerate(direct):
+        for cause in found:
+            effects[cause].append(position)
+    missing = [len(found) for found in direct]
     rank: dict[int, tuple[int | float, int]] = {}
-    free = deque(event for event in given if not missing[id(event)])
+    free = deque(position for position, count in enumerate(missing) if not count)
     while free:
-        event = free.popleft()
-        before_it = [rank[id(cause)] for cause in direct[id(event)]]
-        own = -inf if event.time is None or event.time != event.time else event.time
-        rank[id(event)] = (
-            max([own, *(repaired for repaired, _ in before_it)]),
-            1 + max((block for _, block in before_it), default=0),
+        position = free.popleft()
+        before = [rank[cause] for cause in direct[position]]
+        time = given[position].time
+        own = -inf if time is None or time != time else time
+        rank[position] = (
+            max([own, *(repaired for repaired, _ in before)]),
+            1 + max((block for _, block in before), default=0),
         )
-        for effect in effects[id(event)]:
-            missing[id(effect)] -= 1
-            if not missing[id(effect)]:
+        for effect in effects[position]:
+            missing[effect] -= 1
+            if not missing[effect]:
                 free.append(effect)
-    if len(rank) < len(given):
-        stuck = min((event for event in given if id(event) not in rank), key=lambda e: (e.process, e.seq))
-        raise BadInput(f"event {stuck.id!r} happened before itself: it is in, or after, a cycle of causes")
-    return sorted(given, key=lambda event: (*rank[id(event)], event.process, event.seq, event.id))
+    for position, event in enumerate(given):
+        if position not in rank:
+            raise BadInput(f"event {event.id[:LONGEST_NOTE]!r} is in a cycle of causes, or comes after one")
+    return sorted(range(len(given)), key=lambda position: (*rank[position], position))
 
 
 def _natural(name: str) -> tuple[object, ...]:
     """p2 before p10: digits compare as numbers, however long."""
     parts = re.split("([0-9]+)", name)
-    digits = [part.lstrip("0") for part in parts[1::2]]
-    return (*(x for text, d in zip(parts, [*digits, ""], strict=False) for x in (text, len(d), d)), name)
+    numbers = [digits.lstrip("0") for digits in parts[1::2]]
+    pairs = zip_longest(parts[::2], numbers, fillvalue="")
+    return (*((text, len(digits), digits) for text, digits in pairs), (name,))
 
 
 # Which processes are drawn
 
 
-def _lanes(execution: _Execution, width: int, notes: Mapping[str, str], longest: int) -> tuple[list[str], int]:
+def _lanes(execution: _Execution, width: int, notes: Mapping[str, str]) -> tuple[list[str], int]:
     """The processes to draw, in the order of their names, and the columns that the notes get."""
-    note_columns = min(longest + 4, max(width // 3, NARROWEST_NOTES)) if notes else 0
+    longest = max((columns(note) for note in notes.values()), default=0)
+    note_columns = min(longest + 2, max(width // 3, NARROWEST_NOTES)) if notes else 0
     if len(execution.processes) * NARROWEST > width - note_columns:
         note_columns = min(note_columns, NARROWEST_NOTES)
     fit = max((width - note_columns) // NARROWEST, 1)
     if len(execution.processes) <= fit:
         return execution.processes, note_columns
-    wanted = dict.fromkeys(_involved(execution, notes))
-    wanted.update(dict.fromkeys(sorted({event.process for event in execution.events}, key=_natural)))
-    wanted.update(dict.fromkeys(execution.processes))
+    active = sorted({event.process for event in execution.events}, key=_natural)
+    wanted = dict.fromkeys([*_involved(execution, notes), *active, *execution.processes])
     return sorted(list(wanted)[:fit], key=_natural), note_columns
 
 
-def _involved(execution: _Execution, notes: Mapping[str, str]) -> Iterable[str]:
+def _involved(execution: _Execution, notes: Mapping[str, str]) -> Iterator[str]:
     """The processes of marked events, then those of their causes, near ones first."""
-    before: dict[int, Event] = {}
-    last: dict[str, Event] = {}
-    for event in execution.events:
-        if event.process in last:
-            before[id(event)] = last[event.process]
-        last[event.process] = event
-    waiting = deque(event for event in execution.events if event.id in notes)
-    yield from (event.process for event in waiting)
-    seen = {id(event) for event in waiting}
+    last: dict[str, int] = {}
+    before: list[list[int]] = []
+    for position, event in enumerate(execution.events):
+        before.append(
+            [*execution.causes[position], *([last[event.process]] if event.process in last else [])]
+        )
+        last[event.process] = position
+    waiting = deque(position for position, event in enumerate(execution.events) if event.id in notes)
+    yield from (execution.events[position].process for position in waiting)
+    seen = set(waiting)
     while waiting:
-        event = waiting.popleft()
-        yield event.process
-        earlier = [before[id(event)]] if id(event) in before else []
-        for cause in [*execution.causes[id(event)], *earlier]:
-            if id(cause) not in seen:
-                seen.add(id(cause))
+        for cause in before[waiting.popleft()]:
+            if cause not in seen:
+                seen.add(cause)
                 waiting.append(cause)
+                yield execution.events[cause].process
 
 
 # Words: every text that is shown passes through here
@@ -242,9 +266,10 @@ def _involved(execution: _Execution, notes: Mapping[str, str]) -> Iterable[str]:
 
 def columns(text: str) -> int:
     """The columns that a terminal gives to this text."""
-    return sum(_columns(letter) for letter in text)
+    return len(text) if text.isascii() else sum(map(_columns, text))
 
 
+@lru_cache(maxsize=4096)
 def _columns(letter: str) -> int:
     if unicodedata.category(letter) in ("Mn", "Me"):
         return 0
@@ -257,21 +282,24 @@ def plain(text: str, ascii: bool = False) -> str:
     >>> plain("a\x1b[2J\u202eb\n")
     'a\\x1b[2J\\u202eb\\n'
     """
-    found = []
+    found: list[str] = []
     accents = 0
     for letter in unicodedata.normalize("NFC", text):
         kind = unicodedata.category(letter)
         accents = accents + 1 if kind in ("Mn", "Me") else 0
         hidden = kind[0] == "C" or (kind[0] == "Z" and letter != " ") or HIDDEN.match(letter)
-        if hidden or accents > COMBINING or (accents and not found) or (ascii and letter > "~"):
-            found.append(letter.encode("unicode_escape").decode("ascii"))
-        else:
-            found.append(letter)
+        if hidden or accents > ACCENTS or (accents and not found) or (ascii and letter > "~"):
+            letter = letter.encode("unicode_escape").decode("ascii")
+        found.append(letter)
     return "".join(found)
 
 
-def cut(text: str, most: int, more: str, tail: int = 0) -> str:
-    """The text in at most so many columns; `tail` of them, if it must be cut, keep its end."""
+def cut(text: str, most: int, more: str = "…", tail: int = 0) -> str:
+    """The text in at most so many columns; if it must be cut, `tail` of them keep its end.
+
+    >>> cut("a long story", 6), cut("a long story", 6, tail=2)
+    ('a lon…', 'a l…ry')
+    """
     if columns(text) <= most:
         return text
     head = _start(text, most - len(more) - tail)
@@ -288,6 +316,20 @@ def _start(text: str, most: int) -> str:
     return text
 
 
+def _wrap(parts: Iterable[str], width: int, between: str = " ") -> list[str]:
+    """The parts on lines of this width; a part that is longer than a line is broken."""
+    lines: list[str] = []
+    for part in parts:
+        if lines and columns(lines[-1] + between + part) <= width:
+            lines[-1] += between + part
+            continue
+        while columns(part) > width and (start := _start(part, width)):
+            lines.append(start)
+            part = part[len(start) :]
+        lines.append(part)
+    return lines
+
+
 @dataclass(frozen=True, slots=True)
 class _Words:
     """How names are shown: escaped, cut, and still different from each other."""
@@ -299,185 +341,177 @@ class _Words:
 
     @classmethod
     def of(cls, execution: _Execution, signs: Signs, ascii: bool) -> _Words:
-        messages = dict.fromkeys(e.message for e in execution.events if e.message is not None)
-        control = {e.message for e in execution.events if e.control}
-        shown = _names(messages, signs, ascii)
-        return cls(
-            signs=signs,
-            ascii=ascii,
-            processes=_names(execution.processes, signs, ascii),
-            messages={name: f"({short})" if name in control else short for name, short in shown.items()},
-        )
+        found = cls(signs, ascii, {}, {})
+        found.processes.update(found._different(execution.processes))
+        control = {event.message for event in execution.events if event.control}
+        names = found._different(dict.fromkeys(e.message for e in execution.events if e.message is not None))
+        found.messages.update({name: f"({s})" if name in control else s for name, s in names.items()})
+        return found
 
-    def text(self, text: str) -> str:
-        return cut(plain(text[:LONGEST_NOTE], self.ascii), LONGEST_NOTE, self.signs.more)
+    def _different(self, names: Iterable[str]) -> dict[str, str]:
+        taken: set[str] = set()
+        found = {}
+        for name in names:
+            short = first = self.name(name)
+            number = 1
+            while short in taken:
+                number += 1
+                short = f"{first}~{number}"
+            taken.add(short)
+            found[name] = short
+        return found
 
-    def cut(self, text: str, most: int) -> str:
-        return cut(text, most, self.signs.more)
+    def name(self, name: str) -> str:
+        """A name as one word, so that a list of names can be read; a long one keeps both ends."""
+        ends = name if len(name) <= LONGEST_NOTE else name[:LONGEST_NAME] + name[-LONGEST_NAME:]
+        word = plain(ends.replace(" ", self.signs.space), self.ascii)
+        return cut(word, LONGEST_NAME, self.signs.more, tail=LONGEST_NAME // 3) or "''"
+
+    def text(self, text: str, most: int = LONGEST_NOTE) -> str:
+        return cut(plain(text[: LONGEST_NOTE + 1], self.ascii), most, self.signs.more)
+
+    def cut(self, text: str, most: int, tail: int = 0) -> str:
+        return cut(text, most, self.signs.more, tail)
 
     def labels(self, event: Event, everyone: int, unseen: Sequence[str], sent: bool) -> list[str]:
         """What to write beside an event, the best first, the shortest last."""
+        signs = self.signs
         if event.message is None:
-            return [self.cut(self.text(event.text or ""), WIDEST_LABEL)]
+            return [self.text(event.text or "", WIDEST)]
         name = self.messages[event.message]
-        if event.kind == "send" and event.to:
-            return [f"{name} {self.signs.to} {targets}" for targets in self._targets(event, everyone)] + [name]
+        if event.kind == "send":
+            return [f"{name} {signs.to} {targets}" for targets in self._targets(event, everyone)] + [name]
         if unseen:
-            return [f"{name} {self.signs.source} {' '.join(self.processes[p] for p in unseen)}", name]
+            return [f"{name} {signs.source} {' '.join(self.processes[p] for p in unseen)}", name]
         if event.kind in ("receive", "deliver") and not sent:
-            return [f"{name} {self.signs.source} ?", name]
+            return [f"{name} {signs.source} ?", name]
         return [name]
 
-    def _targets(self, event: Event, everyone: int) -> Iterable[str]:
+    def _targets(self, event: Event, everyone: int) -> Iterator[str]:
         names = [self.processes[p] for p in sorted(set(event.to or ()), key=_natural)]
-        whole = " ".join(names)
-        if columns(whole) <= WIDEST_LABEL:
-            yield whole
+        if names and columns(" ".join(names)) <= WIDEST:
+            yield " ".join(names)
         if event.group is not None:
-            yield cut(_word(event.group, self.signs, self.ascii), LONGEST_NAME, self.signs.more)
-        if len(names) == everyone - 1 and len(names) > 1:
-            yield "all"
-        for count in range(min(len(names) - 1, WIDEST_LABEL), 0, -1):
-            some = " ".join(names[:count])
-            if columns(some) <= WIDEST_LABEL:
-                yield f"{some} +{len(names) - count}"
+            yield self.name(event.group)
         if len(names) > 1:
-            yield str(len(names))
-
-    def left_out(self, execution: _Execution, lanes: Sequence[str], width: int) -> str:
-        others = [self.processes[p] for p in execution.processes if p not in set(lanes)]
-        return self.cut(
-            f"{len(lanes)} of {len(execution.processes)} processes fit; not drawn: {' '.join(others)}", width
-        )
-
-
-def _word(name: str, signs: Signs, ascii: bool) -> str:
-    """A name as one word, so that a list of names can be read."""
-    return plain(name[:LONGEST_NOTE].replace(" ", signs.space), ascii) or "''"
-
-
-def _names(names: Iterable[str], signs: Signs, ascii: bool) -> dict[str, str]:
-    taken: set[str] = set()
-    shown = {}
-    for name in names:
-        first = short = cut(_word(name, signs, ascii), LONGEST_NAME, signs.more, tail=LONGEST_NAME // 3)
-        number = 1
-        while short in taken:
-            number += 1
-            short = f"{first}~{number}"
-        taken.add(short)
-        shown[name] = short
-    return shown
+            if len(names) == everyone - 1:
+                yield "all"
+            for count in range(min(len(names), WIDEST) - 1, 0, -1):
+                some = f"{' '.join(names[:count])} +{len(names) - count}"
+                if columns(some) <= WIDEST:
+                    yield some
+            yield f"{len(names)} others"
 
 
 # Rows
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Row:
-    """One event: where, what is written there, where arrows come from, and what everyone holds then."""
+    """One event: where, what is written there, where arrows come from, and what everyone then holds."""
 
     event: Event
     lane: int
     labels: list[str]
     sources: list[int]
     held: list[list[str]]
-    marked: bool
-    note: str = ""
-    written: list[str] = field(default_factory=list)
+    note: str | None
 
 
-def _rows(
-    execution: _Execution, words: _Words, lanes: Sequence[str], notes: Mapping[str, str]
-) -> list[_Row]:
+def _rows(execution: _Execution, words: _Words, lanes: Sequence[str], notes: Mapping[str, str]) -> list[_Row]:
     lane_of = {process: lane for lane, process in enumerate(lanes)}
-    held: list[dict[str, None]] = [{} for _ in lanes]
-    delivered: set[tuple[str, str]] = set()
     rows = []
-    for event in execution.events:
+    for position, (event, held) in enumerate(zip(execution.events, execution.held(), strict=True)):
         if event.process not in lane_of:
             continue
-        lane = lane_of[event.process]
-        if event.message is not None:
-            if execution.holds(event, delivered):
-                held[lane][event.message] = None
-            elif event.kind == "deliver":
-                held[lane].pop(event.message, None)
-                delivered.add((event.process, event.message))
-        causes = list(dict.fromkeys(cause.process for cause in execution.arrows(event)))
-        unseen = [process for process in causes if process not in lane_of]
-        sent = event.message in execution.sends
-        beside = [[words.messages[message] for message in box] for box in held]
-        if event.kind == "receive" and event.message in held[lane]:
-            # Its own label says it already.
-            beside[lane].remove(words.messages[event.message])
+        sources = execution.arrows(position)
+        unseen = [process for process in sources if process not in lane_of]
         rows.append(
             _Row(
                 event=event,
-                lane=lane,
-                labels=words.labels(event, len(execution.processes), unseen, sent),
-                sources=sorted(lane_of[process] for process in causes if process in lane_of),
-                held=beside,
-                marked=event.id in notes,
-                note=notes.get(event.id, ""),
+                lane=lane_of[event.process],
+                labels=words.labels(
+                    event, len(execution.processes), unseen, event.message in execution.sends
+                ),
+                sources=sorted(lane_of[process] for process in sources if process in lane_of),
+                held=[[words.messages[message] for message in held[process]] for process in lanes],
+                note=notes.get(event.id),
             )
         )
     return rows
 
 
-def _boxes(names: Sequence[str]) -> list[str]:
+def _others(row: _Row, words: _Words) -> list[str]:
+    """What the event's process holds back beside the message that it receives: the label names that."""
+    received = row.event.message if row.event.kind == "receive" else None
+    return [name for name in row.held[row.lane] if received is None or name != words.messages[received]]
+
+
+def _boxes(names: Sequence[str], words: _Words) -> list[str]:
     """What is held back, in full first, then shorter and shorter."""
     if not names:
         return [""]
-    some = [f"[{' '.join(names[:count])} +{len(names) - count}]" for count in range(len(names) - 1, 0, -1)]
-    return [f"[{' '.join(names)}]", *some[-8:], f"[+{len(names)}]"]
+    counts = range(min(len(names) - 1, SHORTER), 0, -1)
+    some = [f"[{' '.join(names[:count])} +{len(names) - count}]" for count in counts]
+    return [f"[{' '.join(names)}]", *some, f"[+{len(names)}]", words.signs.more]
 
 
 def _lane_text(row: _Row, lane: int, room: int, words: _Words) -> str:
-    """What stands at a lane in this row, the lane's own sign included, in so many columns."""
-    signs = words.signs
-    boxes = _boxes(row.held[lane])
+    """What stands at a lane in this row: the event, if it is its lane, and what is held back."""
     if lane != row.lane:
-        fitting = [box for box in boxes if columns(box) <= room - 2]
-        box = fitting[0] if fitting else words.cut(boxes[-1], room - 2)
-        return f"{signs.lane} {box}" if box else signs.lane
-    sign = getattr(signs, row.event.kind, signs.local)
-    end = f" {signs.wrong}" if row.marked else ""
+        return _between(row, lane, room, words)
+    sign = getattr(words.signs, row.event.kind, words.signs.local)
+    wrong = "" if row.note is None else words.signs.wrong
     for label in row.labels:
-        for box in boxes:
-            text = " ".join(part for part in (sign, label + end, box) if part)
+        for box in _boxes(_others(row, words), words):
+            text = " ".join(part for part in (sign, label, wrong, box) if part)
             if columns(text) <= room:
                 return text
-    return f"{sign} {words.cut(row.labels[-1], room - 2 - columns(end))}{end}"
+    rest = room - columns(f"{sign} {wrong}".rstrip()) - 1
+    short = words.cut(row.labels[-1], rest, tail=rest // 2)
+    return " ".join(part for part in (sign, short, wrong) if part)
+
+
+def _between(row: _Row, lane: int, room: int, words: _Words) -> str:
+    """A lane where nothing happens."""
+    boxes = [f"{words.signs.lane} {box}".rstrip() for box in _boxes(row.held[lane], words)]
+    return next((text for text in boxes if columns(text) <= room), words.signs.lane)
 
 
 def _widths(rows: Sequence[_Row], lanes: Sequence[str], words: _Words, room: int) -> list[int]:
-    """The columns of each lane: what its texts want, the widest ones cut first when that is too much."""
+    """The columns of each lane: what its texts want; the widest give way when that is too much."""
     wanted = []
     for lane, process in enumerate(lanes):
-        texts = [_lane_text(row, lane, WIDEST_LABEL + 10, words) for row in rows]
-        widest = max([columns(words.processes[process]), *map(columns, texts)])
-        wanted.append(max(widest + GAP + 1, NARROWEST))
+        texts = [words.processes[process], *(_lane_text(row, lane, WIDEST, words) for row in rows)]
+        wanted.append(max(NARROWEST, GAP + max(map(columns, texts))))
     limit = max(wanted)
-    while sum(min(want, limit) for want in wanted) > room and limit > NARROWEST:
+    while limit > NARROWEST and sum(min(want, limit) for want in wanted) > room:
         limit -= 1
-    return [min(want, limit) for want in wanted]
+    widths = [min(want, limit) for want in wanted]
+    for lane, want in enumerate(wanted):
+        if want > limit and sum(widths) < room:
+            widths[lane] += 1
+    return widths
+
+
+# Lines
 
 
 class _Line:
-    """A line of cells; text is put first, arrows then fill what is still free."""
+    """A line of cells: text is put first, then arrows fill what is still free."""
 
     def __init__(self, length: int) -> None:
         self.cells: list[str | None] = [None] * length
 
     def put(self, at: int, text: str) -> int:
+        """Write, and say where the text ends."""
         for letter in text:
             size = _columns(letter)
-            if size == 0:
-                self.cells[at - 1] = (self.cells[at - 1] or "") + letter
-            else:
+            if size:
                 self.cells[at : at + size] = [letter, *[""] * (size - 1)]
-                at += size
+            else:
+                self.cells[at - 1] = (self.cells[at - 1] or "") + letter
+            at += size
         return at
 
     def fill(self, start: int, end: int, sign: str) -> None:
@@ -490,33 +524,37 @@ class _Line:
 
 
 def _draw(
-    rows: Sequence[_Row], lanes: Sequence[str], widths: Sequence[int], words: _Words, note_columns: int
+    rows: Sequence[_Row], lanes: Sequence[str], widths: Sequence[int], words: _Words, width: int
 ) -> list[str]:
     starts = [sum(widths[:lane]) for lane in range(len(lanes))]
-    head = _Line(sum(widths))
-    for start, width, process in zip(starts, widths, lanes, strict=True):
-        head.put(start, words.cut(words.processes[process], width - 1))
-    lines = [str(head)]
+    names = _Line(sum(widths))
+    for start, own, process in zip(starts, widths, lanes, strict=True):
+        names.put(start, words.cut(words.processes[process], own - 1, tail=own // 3))
+    lines = [str(names)]
     for row in rows:
         line = str(_event_line(row, starts, widths, words))
-        if not row.marked:
+        if row.note is None:
             lines.append(line)
             continue
-        wrapped = _wrap(f"{words.signs.wrong} {row.note}", max(note_columns - 2, 8))
-        rest = _Line(sum(widths))
-        for start in starts:
-            rest.put(start, words.signs.lane)
-        lines += [f"{start}  {text}" for start, text in zip([line, *[str(rest)] * len(wrapped)], wrapped, strict=False)]
+        first, *more = _wrap(row.note.split(" "), max(width - sum(widths) - 2, NARROWEST_NOTES - 2))
+        lines.append(f"{line}{words.signs.wrong} {first}")
+        for text in more:
+            below = _Line(sum(widths))
+            for lane, (start, own) in enumerate(zip(starts, widths, strict=True)):
+                below.put(start, _between(row, lane, own - GAP, words))
+            lines.append(f"{below}  {text}")
     return lines
 
 
 def _event_line(row: _Row, starts: Sequence[int], widths: Sequence[int], words: _Words) -> _Line:
     signs = words.signs
     line = _Line(sum(widths))
-    ends = []
+    end_of_text = 0
     for lane, (start, width) in enumerate(zip(starts, widths, strict=True)):
-        end = line.put(start, _lane_text(row, lane, width - GAP, words))
-        ends.append(line.put(end, " ") if end > start + 1 else end)
+        text = _lane_text(row, lane, width - GAP, words)
+        end = line.put(start, text if text == signs.lane else text + " ")
+        if lane == row.lane:
+            end_of_text = end
     here = starts[row.lane]
     control = row.event.control
     body = signs.dot if control else signs.dash
@@ -526,29 +564,57 @@ def _event_line(row: _Row, starts: Sequence[int], widths: Sequence[int], words: 
         line.put(here - 1, signs.control_right if control else signs.right)
         line.fill(starts[row.sources[0]] + 1, here, body)
     if row.sources and row.sources[-1] > row.lane:
-        line.put(ends[row.lane], signs.control_left if control else signs.left)
-        line.fill(ends[row.lane] + 1, starts[row.sources[-1]], body)
+        line.put(end_of_text, signs.control_left if control else signs.left)
+        line.fill(end_of_text, starts[row.sources[-1]], body)
     return line
 
 
-def _wrap(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width, subsequent_indent="  ")
+# Around the drawing
 
 
-# After the drawing
+def _left_out(execution: _Execution, words: _Words, lanes: Sequence[str], width: int) -> list[str]:
+    drawn = set(lanes)
+    others = [words.processes[process] for process in execution.processes if process not in drawn]
+    said = f"{len(lanes)} of {len(execution.processes)} processes fit here; not drawn: {' '.join(others)}"
+    return [words.cut(said, width)] if others else []
 
 
-def _after(
-    execution: _Execution,
-    words: _Words,
-    lanes: Sequence[str],
-    notes: Mapping[str, str],
-    rows: Sequence[_Row],
-    width: int,
+def _unfinished(
+    execution: _Execution, words: _Words, rows: Sequence[_Row], notes: Mapping[str, str], width: int
 ) -> list[str]:
+    """What did not arrive, what is still held back at the end, and marks whose events are not drawn."""
+    here = execution.received | execution.delivered
+    lost = []
+    for message, position in execution.sends.items():
+        sent = execution.events[position]
+        missing = [p for p in sorted(set(sent.to or ()), key=_natural) if (p, message) not in here]
+        if missing:
+            lost.append(f"{words.messages[message]} by {' '.join(words.processes[p] for p in missing)}")
+    *_, held = execution.held()
+    waiting = [
+        f"{' '.join(words.messages[message] for message in box)} at {words.processes[process]}"
+        for process, box in held.items()
+        if box
+    ]
     lines = []
+    if lost:
+        lines.append(f"not received: {', '.join(lost)}")
+    if waiting:
+        lines.append(f"still held back: {', '.join(waiting)}")
     drawn = {row.event.id for row in rows}
-    for name, note in notes.items():
-        if name not in drawn:
-            lines.append(words.cut(f"{words.signs.wrong} {_word(name, words.signs, words.ascii)}, not drawn: {note}", width))
-    return lines
+    for event, note in notes.items():
+        if event not in drawn:
+            lines.append(f"{words.signs.wrong} {words.name(event)} (not drawn) {note}")
+    return [words.cut(line, width) for line in lines]
+
+
+def _legend(rows: Sequence[_Row], words: _Words) -> Iterator[str]:
+    kinds = {row.event.kind for row in rows}
+    for kind in ("send", "receive", "deliver", "local"):
+        if kind in kinds:
+            yield f"{getattr(words.signs, kind)} {kind}"
+    elsewhere = any(box for row in rows for lane, box in enumerate(row.held) if lane != row.lane)
+    if elsewhere or any(_others(row, words) or (row.note and row.held[row.lane]) for row in rows):
+        yield "[a] held back"
+    if any(row.event.control for row in rows):
+        yield "(a) control"

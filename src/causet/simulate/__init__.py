@@ -1,0 +1,1 @@
+"""Seeded simulation and exact schedules."""
