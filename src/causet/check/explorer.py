@@ -2,7 +2,9 @@
 
 What is tried. Any process may send any message it can, up to a number of messages in all; the copies under
 way may be received in any order; protocols with null messages may send a bounded number of them at any
-time, and clocks tick within ε of each other up to a horizon, messages arriving within δ.
+time. Clocks tick within ε of each other up to a horizon; a copy that does not arrive within δ of the clocks
+is lost. Under a protocol that bears loss every message goes to everybody: a process that is no target looks
+like one whose copy was lost.
 
 What is judged, by a record of precedence that the explorer keeps itself and no protocol sees:
   - a delivery before a cause that is addressed to the same process, a delivery twice;
@@ -20,6 +22,8 @@ received at the end by each process on its own, for then the processes do not in
 can go wrong in some interleaving goes wrong in one of these, in as many steps. And where receiving something
 and then sending gives the same process and the same packets as sending first (nothing was delivered, say),
 only the latter is tried: the explorer compares the two.
+
+A tick is such a private step too, unless another clock waits for it, being ahead by ε.
 
 On top of that, processes that have done nothing and were sent nothing are interchangeable, where neither
 the protocol nor the topology tells processes apart (`symmetric`).
@@ -41,6 +45,7 @@ from typing import Any, NamedTuple
 
 from causet.model import Processes, System, members, only
 from causet.protocols import Options, Outcome, Process, Protocol
+from causet.protocols.bounded import Bounded
 from causet.simulate.schedule import Schedule, Step, letters
 
 Local = int
@@ -48,7 +53,8 @@ Local = int
 Copy = int
 """A packet: an index into the explorer's table of them."""
 Move = tuple[Any, ...]
-"""("receive", copy), ("send", targets, group), ("null",) or ("tick", now), at some process."""
+"""("receive", copy), ("send", targets, group), ("null",) or ("tick", now, lost messages), at some process."""
+Path = tuple[Move, ...]
 
 CLOSING_ROUNDS = 2
 """Null rounds after all has arrived, before a held message counts as stuck."""
@@ -90,6 +96,8 @@ class _State(NamedTuple):
     sends: int
     nulls: int
     clock: int
+    lost: frozenset[int]
+    """messages whose copy was lost here"""
 
 
 class _Result(NamedTuple):
@@ -106,7 +114,7 @@ class _Received(NamedTuple):
 
     local: Local
     left: frozenset[Copy]
-    path: tuple[Copy, ...]
+    path: Path
     emitted: tuple[Copy, ...]
     findings: tuple[Finding, ...]
     late: Finding | None
@@ -130,8 +138,8 @@ class Scope:
     messages: int = 4
     nulls: int = 2
     """Null messages at any time (one process, all its groups), for protocols that have them."""
-    horizon: int = 3
-    """The last clock value at which anything is sent, for protocols that have a clock."""
+    horizon: int = 2
+    """The last clock value before the closing ticks, for protocols that have a clock."""
     own_copies: bool = False
     """Whether a message may name its own sender as a target."""
     most_states: int = 5_000_000
@@ -145,7 +153,7 @@ class Scope:
             return [
                 (group.members & ~me, x) for x, group in enumerate(system.groups) if group.members & me
             ]
-        if self.kind.broadcast:
+        if self.kind.broadcast or self.kind.promises(self.options).loss:
             return [(system.everyone & ~me, -1)]
         reach = system.everyone
         if system.links is not None and "H7" not in self.options.as_printed:
@@ -158,8 +166,10 @@ class Scope:
     def interchangeable(self) -> bool:
         if self.symmetric is not None:
             return self.symmetric
-        if self.kind.name in ("bounded", "merge") or self.system.links is not None:
-            return False  # these break ties by the number of a process; a graph tells processes apart
+        if self.system.links is not None or self.kind.promises(self.options).total:
+            return False  # a graph tells processes apart, and a total order ranks them
+        if self.kind is Bounded:
+            return False  # of two columns that are equally full it takes the first
         if not self.kind.grouped:
             return True
         sizes = {g.members.bit_count() for g in self.system.groups}
@@ -204,9 +214,9 @@ class _Explorer:
         self.states: list[tuple[int, _State]] = []
         self._state_ids: dict[tuple[int, _State], int] = {}
         self._moves: dict[tuple[Local, Move], _Result] = {}
-        self._receptions: dict[tuple[Local, frozenset[Copy]], list[_Received]] = {}
+        self._receptions: dict[tuple[Local, frozenset[Copy], int], list[_Received]] = {}
         self._closed: dict[tuple[Local, ...], tuple[Finding, tuple[tuple[int, Move], ...]] | None] = {}
-        self._came_from: dict[_Global, tuple[_Global, int, tuple[Copy, ...], Move] | None] = {}
+        self._came_from: dict[_Global, tuple[_Global, int, Path, Move] | None] = {}
         self._best = 1 << 60
         self._choices = [scope.choices(p) for p in range(self.system.size)]
         self._fresh = [Process(scope.kind, p, scope.system, scope.options) for p in range(scope.system.size)]
@@ -239,7 +249,7 @@ class _Explorer:
     def _step(self, local: Local, move: Move) -> _Result:
         process, state = self._process(local)
         known, delivered, held = set(state.known), set(state.delivered), set(state.held)
-        sends, nulls, clock = state.sends, state.nulls, state.clock
+        sends, nulls, clock, lost = state.sends, state.nulls, state.clock, state.lost
         new_message = -1
         names = {self.messages[m][:2]: m for m in state.held}
         outcome: Outcome
@@ -256,9 +266,10 @@ class _Explorer:
             case ("null",):
                 outcome = process.null()
                 nulls += 1
-            case ("tick", now):
+            case ("tick", now, gone):
                 outcome = process.tick(now)
                 clock = now
+                lost |= gone
             case ("receive", copy):
                 packet = self.packets[copy]
                 if packet.message >= 0:
@@ -266,11 +277,13 @@ class _Explorer:
                         held.add(packet.message)
                     for m in (packet.message, *self.messages[packet.message].past):
                         names.setdefault(self.messages[m][:2], m)
+                    if self.scope.kind.hears:
+                        known |= {packet.message, *self.messages[packet.message].past}
                 outcome = process.receive(process.load_packet(packet.saved))
         findings: list[Finding] = []
         for gone in outcome.delivered:
             m = names[gone.sender, gone.number]
-            findings += self._judge_delivery(process.me, m, delivered)
+            findings += self._judge_delivery(process.me, m, delivered | lost)
             delivered.add(m)
             known.add(m)
             known |= self.messages[m].past
@@ -291,6 +304,7 @@ class _Explorer:
             sends,
             nulls,
             clock,
+            lost,
         )
         return _Result(self._local(process.me, after), tuple(emitted), tuple(findings), late)
 
@@ -298,12 +312,12 @@ class _Explorer:
         sender, number, _, _ = self.messages[message]
         return f"{self.system.name(sender)}:{number}"
 
-    def _judge_delivery(self, me: int, message: int, delivered: set[int]) -> Iterator[Finding]:
+    def _judge_delivery(self, me: int, message: int, over: set[int]) -> Iterator[Finding]:
         name, who = self._name(message), self.system.name(me)
-        if message in delivered:
+        if message in over:
             yield Finding("twice", f"{who} delivers {name} a second time")
         for cause in sorted(self.messages[message].past):
-            if self.messages[cause].targets >> me & 1 and cause not in delivered:
+            if self.messages[cause].targets >> me & 1 and cause not in over:
                 before = self._name(cause)
                 yield Finding("unsafe", f"{who} delivers {name} before {before}, which precedes it")
 
@@ -317,9 +331,14 @@ class _Explorer:
 
     # Receptions of one process in one go.
 
-    def receptions(self, local: Local, under_way: frozenset[Copy]) -> list[_Received]:
-        """Every way to receive some of what is under way; a reception that sends ends its sequence."""
-        found = self._receptions.get((local, under_way))
+    def receptions(
+        self, local: Local, under_way: frozenset[Copy], latest: int = 0
+    ) -> list[_Received]:
+        """Every way to receive some of what is under way, and to tick up to `latest` in between.
+
+        A reception that sends something ends its sequence.
+        """
+        found = self._receptions.get((local, under_way, latest))
         if found is not None:
             return found
         found = [_Received(local, under_way, (), (), (), None, [])]
@@ -330,30 +349,44 @@ class _Explorer:
             position += 1
             if now.emitted or now.findings:
                 continue
-            for copy in self._receivable(now.left):
-                result = self.step(now.local, ("receive", copy))
+            for move, left in self._private_moves(now, latest):
+                result = self.step(now.local, move)
                 self.report.steps += 1
-                left = now.left - {copy}
-                path = (*now.path, copy)
+                path = (*now.path, move)
                 if result.findings:
                     found.append(_Received(result.local, left, path, (), result.findings, None, []))
                 elif result.emitted:
-                    if not self._postponed(now, ("receive", copy), result):
+                    if not self._postponed(now, move, result):
                         found.append(_Received(result.local, left, path, result.emitted, (), result.late, []))
-                elif (result.local, left) in seen:
-                    seen[result.local, left].lasts.append((now.local, copy))
                 else:
-                    after = _Received(result.local, left, path, (), (), result.late, [(now.local, copy)])
-                    seen[result.local, left] = after
-                    found.append(after)
-        self._receptions[local, under_way] = found
+                    after = seen.get((result.local, left))
+                    if after is None:
+                        after = _Received(result.local, left, path, (), (), result.late, [])
+                        seen[result.local, left] = after
+                        found.append(after)
+                    if move[0] == "receive":
+                        after.lasts.append((now.local, move[1]))
+        self._receptions[local, under_way, latest] = found
         return found
+
+    def _private_moves(self, now: _Received, latest: int) -> Iterator[tuple[Move, frozenset[Copy]]]:
+        """What a process can do without anybody's notice, and what is under way to it then."""
+        for copy in self._receivable(now.left):
+            yield ("receive", copy), now.left - {copy}
+        clock = self.states[now.local][1].clock + 1
+        if clock <= latest:
+            missed = frozenset(c for c in now.left if self._deadline(c) < clock)
+            lost = frozenset(self.packets[c].message for c in missed)
+            yield ("tick", clock, lost), now.left - missed
+
+    def _deadline(self, copy: Copy) -> int:
+        """The last value of the receiver's clock at which a copy can arrive (G1 and G2)."""
+        options: Any = self.scope.options
+        return int(self.packets[copy].sent_at + options.delta + options.epsilon)
 
     def _postponed(self, received: _Received, move: Move, result: _Result) -> bool:
         """Whether some last reception could as well come after this move: that order is tried instead."""
         for before, copy in received.lasts:
-            if move[0] == "tick" and self.packets[copy].sent_at + self._delta() < move[1]:
-                continue  # it would arrive too late
             first = self.step(before, move)
             if first.findings or first.emitted != result.emitted:
                 continue
@@ -361,10 +394,6 @@ class _Explorer:
             if then.local == result.local and not then.emitted and not then.findings:
                 return True
         return False
-
-    def _delta(self) -> int:
-        delta: int = self.scope.options.delta  # type: ignore[attr-defined]
-        return delta
 
     def _receivable(self, left: frozenset[Copy]) -> Iterator[Copy]:
         if not self.scope.kind.fifo_links:
@@ -385,7 +414,7 @@ class _Explorer:
         initial = []
         empty: frozenset[int] = frozenset()
         for p, process in enumerate(self._fresh):
-            initial.append(self._local(p, _State(process.snapshot(), empty, empty, empty, 0, 0, 0)))
+            initial.append(self._local(p, _State(process.snapshot(), empty, empty, empty, 0, 0, 0, empty)))
         start = _Global(tuple(initial), (frozenset(),) * self.system.size)
         self._came_from[start] = None
         queue: list[tuple[int, int, _Global]] = [(0, 0, start)]
@@ -407,7 +436,8 @@ class _Explorer:
     def _successors(self, state: _Global, steps: int) -> Iterator[tuple[_Global, int]]:
         """The states after one more step that others notice."""
         for p, local in enumerate(state.locals):
-            for received in self.receptions(local, state.under_way[p]):
+            latest = self._latest(state, p)
+            for received in self.receptions(local, state.under_way[p], latest):
                 length = steps + len(received.path)
                 if received.findings:
                     self._found(state, p, received.path, None, received.findings[0], length)
@@ -417,6 +447,8 @@ class _Explorer:
                 if received.emitted:
                     yield from self._reach(state, p, received, None, received.local, received.emitted, length)
                     continue
+                if received.path and received.path[-1][0] == "tick" and self._awaited(state, p):
+                    yield from self._reach(state, p, received, None, received.local, (), length)
                 for move in self._moves_of(state, p, received):
                     result = self.step(received.local, move)
                     self.report.steps += 1
@@ -464,20 +496,27 @@ class _Explorer:
                         yield ("send", targets, group)
         if scope.kind.nulls and sum(s.nulls for s in all_states) < scope.nulls:
             yield ("null",)
-        if scope.kind.clocked and mine.clock < scope.horizon:
-            epsilon: int = self.scope.options.epsilon  # type: ignore[attr-defined]
-            delta = self._delta()
-            slowest = min(s.clock for q, s in enumerate(all_states) if q != p)
-            in_time = all(self.packets[c].sent_at + delta > mine.clock for c in received.left)
-            if mine.clock + 1 - slowest <= epsilon and in_time:
-                yield ("tick", mine.clock + 1)
+
+    def _latest(self, state: _Global, p: int) -> int:
+        """How far process p may tick now: within ε of every other clock, and up to the horizon."""
+        if not self.scope.kind.clocked:
+            return 0
+        options: Any = self.scope.options
+        others = (self.states[local][1].clock for q, local in enumerate(state.locals) if q != p)
+        return int(min(self.scope.horizon, min(others) + options.epsilon))
+
+    def _awaited(self, state: _Global, p: int) -> bool:
+        """Whether another clock cannot go on until p's has ticked."""
+        options: Any = self.scope.options
+        clocks = [self.states[local][1].clock for local in state.locals]
+        return any(clocks[p] + options.epsilon <= c < self.scope.horizon for c in clocks)
 
     def _untouched(self, state: _Global) -> Processes:
         """Processes that did nothing and were sent nothing: nobody can tell them apart."""
         fresh = 0
         for p, local in enumerate(state.locals):
             s = self.states[local][1]
-            if not (s.sends or s.nulls or s.known or s.held or state.under_way[p]):
+            if not (s.sends or s.nulls or s.known or s.held or s.clock or state.under_way[p]):
                 fresh |= only(p)
         return fresh
 
@@ -518,9 +557,7 @@ class _Explorer:
             closing = self._close(tuple(end.local for end in combination))
             if closing is not None:
                 finding, moves = closing
-                paths: list[tuple[int, Move]] = [
-                    (p, ("receive", c)) for p, end in enumerate(combination) for c in end.path
-                ]
+                paths = [(p, move) for p, end in enumerate(combination) for move in end.path]
                 self._note(state, [*paths, *moves], finding, steps + len(paths) + len(moves))
 
     def _stuck(self, p: int, held: frozenset[int]) -> Finding:
@@ -543,7 +580,7 @@ class _Explorer:
         for _ in range(rounds):
             for p in range(len(now)):
                 clock = self.states[now[p]][1].clock
-                move: Move = ("null",) if kind.nulls else ("tick", clock + 1)
+                move: Move = ("null",) if kind.nulls else ("tick", clock + 1, frozenset())
                 result = self.step(now[p], move)
                 now[p] = result.local
                 moves.append((p, move))
@@ -574,15 +611,13 @@ class _Explorer:
         self,
         state: _Global,
         p: int,
-        path: tuple[Copy, ...],
+        path: Path,
         move: Move | None,
         finding: Finding,
         length: int,
     ) -> None:
-        moves: list[tuple[int, Move]] = [(p, ("receive", copy)) for copy in path]
-        if move is not None:
-            moves.append((p, move))
-        self._note(state, moves, finding, length)
+        last = () if move is None else (move,)
+        self._note(state, [(p, step) for step in (*path, *last)], finding, length)
 
     def _note(
         self, state: _Global, moves: Sequence[tuple[int, Move]], finding: Finding, length: int
@@ -600,10 +635,7 @@ class _Explorer:
         at: _Global | None = state
         while at is not None and (origin := self._came_from[at]) is not None:
             before, p, path, move = origin
-            part: list[tuple[int, Move]] = [(p, ("receive", copy)) for copy in path]
-            if move:
-                part.append((p, move))
-            parts.append(part)
+            parts.append([(p, step) for step in (*path, *([move] if move else []))])
             at = before
         return [entry for part in reversed(parts) for entry in part]
 
@@ -624,7 +656,10 @@ class _Explorer:
                     steps.append(Step("receive", name, p))
                 case ("null",):
                     steps.append(Step("null", process=p))
-                case ("tick", now):
+                case ("tick", now, lost):
+                    for message in sorted(lost):
+                        sender, number, *_ = self.messages[message]
+                        steps.append(Step("lose", names[sender, number], p))
                     steps.append(Step("tick", process=p, now=now))
         return Schedule(self.system, tuple(steps), _plain_options(self.scope.options))
 

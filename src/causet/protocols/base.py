@@ -122,6 +122,8 @@ class Protocol(ABC):
     """Needs null messages to come to an end."""
     clocked: ClassVar[bool] = False
     """Needs a clock."""
+    hears: ClassVar[bool] = False
+    """Keeps the order even of what its sender had only received, not delivered."""
     fifo_links: ClassVar[bool] = False
     """Assumes FIFO links; its packets carry an `order` from which the receiver restores them."""
     in_order: ClassVar[bool] = True

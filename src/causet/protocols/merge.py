@@ -56,6 +56,9 @@ class MergeOptions(base.Options):
     """B: stamps carry r modulo B; 0 for whole numbers."""
     clock: str = "kn"
     """`kn` for ⟨r, c, kn⟩, `rc` for the repaired ⟨r, c⟩."""
+    ties: str = "process"
+    """What decides between messages that `less` leaves open: `process`, as all must agree; or `arrival`,
+    which only promises causal order, and lets a checker see any order of such messages."""
 
     def check(self, system: System) -> list[str]:
         for name in ("epsilon", "delta", "delta_min", "modulus"):
@@ -69,6 +72,8 @@ class MergeOptions(base.Options):
             raise BadInput(f"delta_min = {self.delta_min} is more than delta = {self.delta}")
         if self.clock not in ("kn", "rc"):
             raise BadInput(f"clock = {self.clock!r}: the clocks of merge are kn and rc")
+        if self.ties not in ("process", "arrival"):
+            raise BadInput(f"ties = {self.ties!r}: merge breaks ties by process or by arrival")
         least = 2 * self.epsilon + self.delta + 1
         if self.modulus and self.modulus < least:
             raise BadInput(
@@ -84,9 +89,14 @@ class Merge(Protocol):
     PROMISES = Promises(total=True, loss=True)
     counts = "numbers: r, c and kn"
     clocked = True
+    hears = True
     in_order = False
     errata = ("K1", "K2", "K3", "K5")
     Options = MergeOptions
+
+    @classmethod
+    def promises(cls, options: MergeOptions) -> Promises:
+        return Promises(total=options.ties == "process", loss=True)
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -208,9 +218,11 @@ class Merge(Protocol):
 
     def rank(self, packet: Packet) -> Any:
         stamp = self._repaired(self._unwrapped(packet.stamp))
+        named = self.options.ties == "process"
+        process, sequence = (packet.sender, packet.number) if named else (0, 0)
         if not self.bounded_c:
-            return key_rc(stamp.r, stamp.c, packet.sender, packet.number)
-        return self.shape.key(stamp, packet.sender, packet.number)
+            return key_rc(stamp.r, stamp.c, process, sequence)
+        return self.shape.key(stamp, process, sequence)
 
     def longest(self) -> int:
         """The longest that a message can wait (lemma 4.2), with the tick that K2 adds."""
