@@ -96,7 +96,7 @@ def execution(setting: Setting, length: int, seed: int = 0) -> Execution:
             packets.append(packet)
             under_way.extend((target, packet) for target in members(packet.to))
 
-    while len(inputs) < length:
+    for _ in range(length):
         chance = random.random()
         if setting.kind.clocked and chance < 0.25:
             clock += random.choice((1, 1, 1, 2, 6))

@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from causet.model import BadInput, Group, Separator, System, mask, members, named_processes
+from causet.plain import load_plain
 from causet.topology import (
     Topology,
     build_system,
     groups_of,
     links_of,
-    load_plain,
     read_topology,
     separators_of,
 )

@@ -7,7 +7,6 @@ wants to write out. What is wrong with a topology is always `BadInput`, in one s
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,9 +16,8 @@ from math import comb
 from pathlib import Path
 from reprlib import repr as shown
 
-import yaml
-
 from causet.model import BadInput, Group, Processes, Separator, System, mask, members
+from causet.plain import load_plain
 
 MOST_PROCESSES = 100_000
 MOST_GROUPS = 100_000
@@ -27,10 +25,6 @@ MOST_MEMBERS = 1_000_000
 """The most members that the groups of a shape have together."""
 MOST_LINKS = 1_000_000
 MOST_SEPARATORS = 10_000
-MOST_BYTES = 16 * 1024 * 1024
-"""The largest file that is read."""
-DEEPEST = 16
-"""How deep the lists and mappings of a file may be nested; libyaml's loader overflows its stack otherwise."""
 SEPARABLE = 10
 """The largest graph in which every separator is searched for."""
 
@@ -451,92 +445,3 @@ def _topology(content: object) -> Topology:
         # With the processes known, what is wrong is found here, where the file's name is at hand.
         build_system(topology.processes, topology.groups, topology.links, topology.separators)
     return topology
-
-
-def load_plain(path: str | Path) -> object:
-    """What a YAML file, or with the ending .json a JSON file, holds: plain values only.
-
-    Safe for files from strangers: no YAML tags, no aliases (a few lines of them can stand for terabytes),
-    bounded size and depth. Keys given twice are refused instead of half ignored.
-    """
-    path = Path(path)
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MOST_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise BadInput(f"{path}: cannot be read: {reason}") from None
-    if len(raw) > MOST_BYTES:
-        raise BadInput(f"{path}: larger than {MOST_BYTES // 1024**2} MiB, the most that is read")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise BadInput(f"{path}, line {line}: not UTF-8 text") from None
-    try:
-        return _load_json(text) if path.suffix.lower() == ".json" else _load_yaml(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f"{path}, line {mark.line + 1}" if mark else f"{path}"
-        raise BadInput(f"{where}: not YAML: {error.problem or error.context}") from None
-    except yaml.YAMLError as error:
-        raise BadInput(f"{path}: not YAML: {' '.join(str(error).split())}") from None
-    except json.JSONDecodeError as error:
-        raise BadInput(f"{path}, line {error.lineno}: not JSON: {error.msg}") from None
-    except RecursionError:
-        raise BadInput(f"{path}: nested too deeply") from None
-    except BadInput as error:
-        raise BadInput(f"{path}{error}") from None
-    except ValueError:
-        # A number of thousands of digits, a 13th month: well-formed, and still no value.
-        raise BadInput(f"{path}: a number or a date in it is none; put text in quotes") from None
-
-
-def _load_json(text: str) -> object:
-    def pairs(found: list[tuple[str, object]]) -> dict[str, object]:
-        if len(dict(found)) < len(found):
-            raise BadInput(f": the key {_repeated([key for key, _ in found])} is there twice")
-        return dict(found)
-
-    return json.loads(text, object_pairs_hook=pairs)
-
-
-def _load_yaml(text: str) -> object:
-    # libyaml's loader is seven times as fast; pyyaml may have been built without it.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    _check_yaml(text, loader)
-    value: object = yaml.load(text, Loader=loader)
-    return value
-
-
-def _check_yaml(text: str, loader: type[yaml.SafeLoader]) -> None:
-    """Refuse aliases, tags, repeated keys and deep nesting before the loader sees them.
-
-    It recurses, and trips over tags that their values do not match.
-    """
-    keys: list[set[str] | None] = []  # per open collection: the keys so far; None in a list
-    key_next: list[bool] = []
-    for event in yaml.parse(text, Loader=loader):
-        line = event.start_mark.line + 1
-        if isinstance(event, yaml.AliasEvent):
-            raise BadInput(f", line {line}: an alias (*) is not allowed; write the value out")
-        if isinstance(event, yaml.CollectionEndEvent):
-            keys.pop()
-            key_next.pop()
-            continue
-        if not isinstance(event, yaml.NodeEvent):
-            continue
-        if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) and event.tag is not None:
-            raise BadInput(f", line {line}: the tag {shown(event.tag)} is not allowed; give plain values")
-        seen = keys[-1] if keys else None
-        if seen is not None:
-            if key_next[-1] and isinstance(event, yaml.ScalarEvent):
-                if event.value in seen:
-                    raise BadInput(f", line {line}: the key {shown(event.value)} is there twice")
-                seen.add(event.value)
-            key_next[-1] = not key_next[-1]
-        if isinstance(event, yaml.CollectionStartEvent):
-            keys.append(set() if isinstance(event, yaml.MappingStartEvent) else None)
-            key_next.append(True)
-            if len(keys) > DEEPEST:
-                raise BadInput(f", line {line}: nested too deeply, at most {DEEPEST} levels are read")

@@ -23,7 +23,8 @@ can go wrong in some interleaving goes wrong in one of these, in as many steps. 
 and then sending gives the same process and the same packets as sending first (nothing was delivered, say),
 only the latter is tried: the explorer compares the two.
 
-A tick is such a private step too, unless another clock waits for it, being ahead by ε.
+A tick is such a private step too, unless another clock cannot go on before it, for it would be ahead by
+more than ε.
 
 On top of that, processes that have done nothing and were sent nothing are interchangeable, where neither
 the protocol nor the topology tells processes apart (`symmetric`).
@@ -506,10 +507,9 @@ class _Explorer:
         return int(min(self.scope.horizon, min(others) + options.epsilon))
 
     def _awaited(self, state: _Global, p: int) -> bool:
-        """Whether another clock cannot go on until p's has ticked."""
+        """Whether another clock may want to go where p's must have ticked first."""
         options: Any = self.scope.options
-        clocks = [self.states[local][1].clock for local in state.locals]
-        return any(clocks[p] + options.epsilon <= c < self.scope.horizon for c in clocks)
+        return bool(self.states[state.locals[p]][1].clock + options.epsilon < self.scope.horizon)
 
     def _untouched(self, state: _Global) -> Processes:
         """Processes that did nothing and were sent nothing: nobody can tell them apart."""

@@ -74,6 +74,8 @@ class Outcome(NamedTuple):
 
     packets: tuple[Packet, ...]
     delivered: tuple[Packet, ...]
+    refused: int = 0
+    """packets that were impossible, and count as lost"""
 
 
 class Promises(NamedTuple):
@@ -304,18 +306,20 @@ class Process:
     def _take(self, packet: Packet) -> Outcome:
         protocol, engine = self.protocol, self._engine
         packets: list[Packet] = []
+        refused = 0
         for part in protocol.unpack(packet):
             if engine.seen(part.key):
                 continue
             learned = protocol.receive(part)
             if learned is None:
+                refused += 1
                 continue
             for fact, value in learned.facts:
                 engine.advance(fact, value)
             packets += learned.packets
             if protocol.holds(part):
                 engine.offer(part.key, protocol.needs(part), part, protocol.rank(part))
-        return self._release(packets)
+        return self._release(packets, refused)
 
     def null(self, group: int | None = None) -> Outcome:
         """Send null messages now."""
@@ -336,7 +340,7 @@ class Process:
             self._engine.advance(fact, value)
         return self._release(list(learned.packets))
 
-    def _release(self, packets: list[Packet]) -> Outcome:
+    def _release(self, packets: list[Packet], refused: int = 0) -> Outcome:
         engine, protocol = self._engine, self.protocol
         delivered: list[Packet] = []
         while (packet := engine.pop()) is not None:
@@ -348,7 +352,7 @@ class Process:
                 raise AssertionError(f"{protocol.name} does not stop sending control messages")
             if not packet.control:
                 delivered.append(packet)
-        return Outcome(tuple(packets), tuple(delivered))
+        return Outcome(tuple(packets), tuple(delivered), refused)
 
     def held(self) -> list[Packet]:
         """The messages that wait, in the order they came; control messages are left out."""

@@ -74,6 +74,8 @@ class MergeOptions(base.Options):
             raise BadInput(f"clock = {self.clock!r}: the clocks of merge are kn and rc")
         if self.ties not in ("process", "arrival"):
             raise BadInput(f"ties = {self.ties!r}: merge breaks ties by process or by arrival")
+        if self.clock == "rc" and self.ties != "process":
+            raise BadInput("the ⟨r, c⟩ clock orders the events of one tick by process and sequence only")
         least = 2 * self.epsilon + self.delta + 1
         if self.modulus and self.modulus < least:
             raise BadInput(

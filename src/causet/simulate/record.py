@@ -1,13 +1,50 @@
-"""From what processes do to the events of a trace."""
+"""What processes do, told to whoever wants to know: observers, and one that makes the events of a trace."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+from typing import Protocol as Interface
 
 from causet.model import Event, System
 from causet.protocols import Packet, Protocol, stamp_bytes
 
 Namer = Callable[[Packet], str]
+
+
+class Sent(NamedTuple):
+    """One message, or control message: its packets, and the size of its largest stamp."""
+
+    packets: list[Packet]
+    entries: int
+    bytes: int
+
+
+def sent_in(packets: Iterable[Packet], protocol: Protocol) -> list[Sent]:
+    """The packets of one step, message by message, measured."""
+    found: dict[object, list[Packet]] = {}
+    for packet in packets:
+        found.setdefault(packet.key, []).append(packet)
+    return [
+        Sent(
+            together,
+            max(protocol.entries(packet) for packet in together),
+            max(stamp_bytes(protocol, packet) for packet in together),
+        )
+        for together in found.values()
+    ]
+
+
+class Observer(Interface):
+    """Is told what happens, as it happens."""
+
+    def sent(self, sent: Sent, time: float) -> None: ...
+
+    def received(self, process: int, packet: Packet, time: float) -> None: ...
+
+    def delivered(self, process: int, packet: Packet, time: float) -> None: ...
+
+    def lost(self, process: int, packet: Packet, time: float) -> None: ...
 
 
 class Recorder:
@@ -35,11 +72,10 @@ class Recorder:
             )
         )
 
-    def sent(self, protocol: Protocol, packets: Sequence[Packet], time: float) -> None:
-        """One message, which may travel as several packets with different stamps."""
-        first = packets[0]
+    def sent(self, sent: Sent, time: float) -> None:
+        first = sent.packets[0]
         travelling = 0
-        for packet in packets:
+        for packet in sent.packets:
             travelling |= packet.to
         self._event(
             first.sender,
@@ -48,8 +84,8 @@ class Recorder:
             first,
             to=tuple(self._system.names(travelling)),
             group=self._system.groups[first.group].name if first.group >= 0 else None,
-            stamp_entries=max(protocol.entries(packet) for packet in packets),
-            stamp_bytes=max(stamp_bytes(protocol, packet) for packet in packets),
+            stamp_entries=sent.entries,
+            stamp_bytes=sent.bytes,
         )
 
     def received(self, process: int, packet: Packet, time: float) -> None:
@@ -58,15 +94,10 @@ class Recorder:
     def delivered(self, process: int, packet: Packet, time: float) -> None:
         self._event(process, "deliver", time, packet)
 
+    def lost(self, process: int, packet: Packet, time: float) -> None:
+        """Nobody sees a loss: it leaves no event."""
+
     def noted(self, process: int, text: str, time: float) -> None:
         """A local event: a fault, say."""
         self._seq[process] += 1
         self._sink(Event(self._system.name(process), self._seq[process], text=text, time=time))
-
-
-def messages_of(packets: Sequence[Packet]) -> list[list[Packet]]:
-    """The packets of one step, one list per message or control message, in order."""
-    found: dict[object, list[Packet]] = {}
-    for packet in packets:
-        found.setdefault(packet.key, []).append(packet)
-    return list(found.values())

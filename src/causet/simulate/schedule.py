@@ -19,10 +19,10 @@ import yaml
 
 from causet.model import BadInput, Event, Processes, System, mask, members, only
 from causet.protocols import Options, Outcome, Packet, Process, Protocol
-from causet.simulate.record import Recorder, messages_of
+from causet.simulate.record import Recorder, sent_in
+from causet.plain import load_plain
 from causet.topology import build_system
 
-MOST_BYTES = 16 * 2**20
 MOST_STEPS = 1_000_000
 ROUNDS = 1_000
 """Rounds after which `drain` gives up."""
@@ -53,34 +53,15 @@ class Schedule:
 
 def read_schedule(path: Path) -> Schedule:
     """The schedule in a YAML or JSON file; BadInput names what is wrong with it, and where."""
+    content = load_plain(path)
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise BadInput(f"{path}: larger than {MOST_BYTES >> 20} MiB, too large for a schedule")
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise BadInput(f"{path}: not a text file in UTF-8") from None
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read ({error.strerror})") from None
-    try:
-        return parse_schedule(text)
+        return schedule_of(content)
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
 
 
-def parse_schedule(text: str) -> Schedule:
-    """The schedule of a text in YAML or JSON."""
-    if "\0" in text:
-        raise BadInput("not a schedule: it has a zero byte")
-    try:
-        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=yaml.SafeLoader)):
-            raise BadInput("a schedule may not use YAML aliases")
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}: " if mark else ""
-        raise BadInput(f"{where}neither YAML nor JSON ({getattr(error, 'problem', None) or error})") from None
-    except (RecursionError, ValueError) as error:
-        raise BadInput(f"cannot be read as YAML ({type(error).__name__})") from None
+def schedule_of(data: object) -> Schedule:
+    """The schedule of a plain value."""
     if not isinstance(data, dict):
         raise BadInput("a schedule is a mapping with `processes` and `steps`")
     unknown = set(map(str, data)) - {"processes", "groups", "links", "separators", "options", "steps"}
@@ -130,6 +111,8 @@ class _Steps:
             return Step("drain")
         if not isinstance(data, dict):
             raise BadInput(f"{data!r} is no step; steps are mappings such as {{receive: a, at: p2}}, or drain")
+        if None in data:  # YAML reads a bare `null` as no value
+            data = {"null" if key is None else key: value for key, value in data.items()}
         kinds = [kind for kind in self.FIELDS if kind in data]
         if len(kinds) != 1:
             raise BadInput(f"a step has exactly one of {', '.join(self.FIELDS)}")
@@ -417,10 +400,10 @@ class _Run:
         self._follow(process, outcome)
 
     def _follow(self, process: int, outcome: Outcome) -> None:
-        for packets in messages_of(outcome.packets):
-            self._recorder.sent(self._processes[process].protocol, packets, self.position)
-            name = self._name(packets[0])
-            for packet in packets:
+        for sent in sent_in(outcome.packets, self._processes[process].protocol):
+            self._recorder.sent(sent, self.position)
+            name = self._name(sent.packets[0])
+            for packet in sent.packets:
                 for target in members(packet.to):
                     copies = self._copies.setdefault((name, target), [])
                     copies.append(_Copy(self.position, packet, target))

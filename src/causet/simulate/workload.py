@@ -1,0 +1,116 @@
+"""Who sends what to whom, when, and how long each copy takes: the same for every protocol.
+
+Everything is drawn from the seed before any protocol is asked, in streams of their own. So two protocols
+that run the same workload see the same messages with the same delays, and their figures can be compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import NamedTuple
+
+from causet.model import BadInput, Processes, System, members, only
+
+Delay = Callable[[Random], float]
+DELAYS = "const:X, exp:MEAN, uniform:A:B, lognormal:MEDIAN:SIGMA"
+
+
+class Sending(NamedTuple):
+    """One message that is going to be sent."""
+
+    time: float
+    sender: int
+    targets: Processes
+    group: int
+    delays: tuple[float, ...]
+    """for each target, in the order of `members`"""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Messages at random times (a Poisson process), each to a random group of its sender.
+
+    In a system without groups each message goes to one process that its sender is linked with.
+    """
+
+    system: System
+    messages: int
+    rate: float
+    """messages per process and unit of time"""
+    delay: Delay
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.messages < 0:
+            raise BadInput(f"messages = {self.messages}: there cannot be fewer than none")
+        if not 0 < self.rate < 1e9:
+            raise BadInput(f"rate = {self.rate}: messages per process and unit of time must be above 0")
+        if self.system.size < 2:
+            raise BadInput("a simulation needs at least 2 processes")
+
+    def __iter__(self) -> Iterator[Sending]:
+        system = self.system
+        draw, delays = stream(self.seed, "sends"), stream(self.seed, "delays")
+        choices: list[list[tuple[Processes, int]]] = [[] for _ in system.processes]
+        for x, group in enumerate(system.groups):
+            for p in members(group.members):
+                choices[p].append((group.members & ~only(p), x))
+        senders = [p for p in range(system.size) if choices[p]] if system.groups else list(range(system.size))
+        time = 0.0
+        for _ in range(self.messages):
+            time += draw.expovariate(self.rate * len(senders))
+            sender = senders[draw.randrange(len(senders))]
+            if system.groups:
+                targets, x = choices[sender][draw.randrange(len(choices[sender]))]
+            else:
+                targets, x = only(self._other(sender, draw)), -1
+            taken = tuple(self.delay(delays) for _ in range(targets.bit_count()))
+            yield Sending(time, sender, targets, x, taken)
+
+    def _other(self, sender: int, draw: Random) -> int:
+        links = self.system.links
+        if links is not None:
+            near = list(members(links[sender]))
+            return near[draw.randrange(len(near))]
+        other = draw.randrange(self.system.size - 1)
+        return other + (other >= sender)
+
+
+def stream(seed: int, name: str) -> Random:
+    """A source of randomness for one purpose."""
+    return Random(f"{seed}/{name}")
+
+
+def delay_of(text: str) -> Delay:
+    """The distribution that a text such as `exp:1` names.
+
+    >>> delay_of("const:2")(Random(0))
+    2.0
+    """
+    name, *numbers = text.split(":")
+    try:
+        values = [float(number) for number in numbers]
+    except ValueError:
+        raise BadInput(f"delay {text!r}: {numbers} are not all numbers; the delays are {DELAYS}") from None
+    wanted = {"const": 1, "exp": 1, "uniform": 2, "lognormal": 2}.get(name)
+    if wanted is None or len(values) != wanted:
+        raise BadInput(f"delay {text!r}: the delays are {DELAYS}")
+    if any(not (math.isfinite(value) and 0 <= value < 1e9) for value in values):
+        raise BadInput(f"delay {text!r}: a delay cannot be negative or endless")
+    if name == "const":
+        return lambda draw: values[0]
+    if name == "exp":
+        mean = values[0]
+        return (lambda draw: draw.expovariate(1 / mean)) if mean else (lambda draw: 0.0)
+    if name == "uniform":
+        low, high = values
+        if low > high:
+            raise BadInput(f"delay {text!r}: the first bound is above the second")
+        return lambda draw: draw.uniform(low, high)
+    median, sigma = values
+    if not median:
+        raise BadInput(f"delay {text!r}: the median must be above 0")
+    return lambda draw: draw.lognormvariate(math.log(median), sigma)

@@ -1,0 +1,656 @@
+"""Stamps and packets as bytes: what goes in comes out, and nothing else comes in.
+
+Bytes come from outside. Whatever they are, they are either the one and only form of a stamp or refused with
+BadStamp; and whatever a packet says, the process that takes it stays whole.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+from functools import cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from executions import SIZES, Setting, execution, setting
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from causet.model import BadInput, BadStamp, mask, only
+from causet.protocols import PROTOCOLS, Packet, Process
+from causet.protocols.clock import Timestamp
+from causet.protocols.wire import LARGEST, TAGS, VERSION, Reader, Writer
+
+OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    **{name: (name, {}) for name in PROTOCOLS},
+    "fast, neighbours": ("fast", {"variant": "neighbours"}),
+    "histories, R6.1 off": ("histories", {"r61": False}),
+    "merge, modulo": ("merge", {"modulus": 100}),
+    "merge, rc": ("merge", {"clock": "rc"}),
+}
+"""Every protocol, and those of its options that change its stamps."""
+
+EVERY_PROTOCOL = pytest.mark.parametrize("what", OPTIONS)
+EVERY_SYSTEM = pytest.mark.parametrize("size", SIZES)
+FUZZ = settings(max_examples=60, deadline=None)
+HUGE = b"\xff" * 8 + b"\x7f"
+"""The varint of 2^63 - 1."""
+
+
+@cache
+def made(what: str, size: int) -> Setting:
+    name, options = OPTIONS[what]
+    return setting(name, size, options)
+
+
+@cache
+def stamps(what: str, size: int) -> dict[bytes, Any]:
+    """Real stamps by their bytes, at most 40 of them, spread over an execution."""
+    protocol = made(what, size).processes()[0].protocol
+    found = {protocol.encode(packet.stamp): packet.stamp for packet in execution(made(what, size), 120).packets}
+    every = list(found.items())
+    return dict(every[:: len(every) // 40 + 1])
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal values of the same types, arrays included."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and np.array_equal(a, b)
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    return bool(a == b)
+
+
+def assert_canonical_or_refused(process: Process, data: bytes) -> None:
+    protocol = process.protocol
+    try:
+        stamp = protocol.decode(data)
+    except BadStamp:
+        return
+    assert protocol.encode(stamp) == data
+
+
+# ---------------------------------------------------------------- numbers, worked out by hand
+
+
+@pytest.mark.parametrize(
+    ("value", "data"),
+    [
+        (0, "00"),
+        (1, "01"),
+        (127, "7f"),
+        (128, "8001"),
+        (300, "ac02"),
+        (16_383, "ff7f"),
+        (16_384, "808001"),
+        (2**63 - 1, "ffffffffffffffff7f"),
+    ],
+)
+def test_a_number_is_a_little_endian_varint_of_seven_bits_a_byte(value: int, data: str) -> None:
+    writer = Writer("none")
+    writer.number(value)
+    assert writer.done() == bytes.fromhex("10" + data)
+    reader = Reader("none", bytes.fromhex("10" + data))
+    assert reader.number("it") == value
+    reader.done()
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ("", "it ends inside it"),
+        ("80", "it ends inside it"),
+        ("8000", "longer than it needs"),
+        ("ff8000", "longer than it needs"),
+        ("80808080808080808001", "more than"),
+        ("ffffffffffffffffff01", "more than"),
+        ("ffffffffffffffffffff01", "longer than 64 bits"),
+        ("80" * 1000, "longer than 64 bits"),
+    ],
+)
+def test_a_number_that_is_cut_or_too_long_or_too_large_is_refused(data: str, why: str) -> None:
+    with pytest.raises(BadStamp, match=why):
+        Reader("none", bytes.fromhex("10" + data)).number("it")
+
+
+@pytest.mark.parametrize(
+    ("values", "data"),
+    [
+        ([], "01"),
+        ([0, 255], "0100ff"),
+        ([1, 256], "0201000001"),
+        ([65_535], "02ffff"),
+        ([65_536], "0400000100"),
+        ([2**32 - 1], "04ffffffff"),
+        ([2**32], "080000000001000000"),
+        ([2**63 - 1], "08ffffffffffffff7f"),
+    ],
+)
+def test_counters_take_as_many_bytes_each_as_the_largest_needs(values: list[int], data: str) -> None:
+    writer = Writer("none")
+    writer.counters(np.array(values, dtype=np.int64))
+    assert writer.done() == bytes.fromhex("10" + data)
+    reader = Reader("none", writer.done())
+    assert reader.counters(len(values), "them").tolist() == values
+    reader.done()
+
+
+@pytest.mark.parametrize("data", ["020700", "0407000000", "080700000000000000", "08ffffffff00000000", "01", "0300"])
+def test_counters_in_a_wider_form_than_they_need_are_refused(data: str) -> None:
+    with pytest.raises(BadStamp):
+        Reader("none", bytes.fromhex("10" + data)).counters(1, "it")
+
+
+def test_counters_of_more_than_63_bits_are_refused() -> None:
+    with pytest.raises(BadStamp, match="more than"):
+        Reader("none", b"\x10\x08" + b"\xff" * 8).counters(1, "it")
+
+
+@pytest.mark.parametrize(
+    ("members", "size", "data"),
+    [
+        # One byte of mask: only the empty list is as short.
+        ([], 3, "01"),
+        ([0], 3, "0001"),
+        ([0, 2], 3, "0005"),
+        # Two bytes of mask: a list of one is as short.
+        ([], 9, "01"),
+        ([8], 9, "0208"),
+        ([0, 8], 9, "000101"),
+        # Four bytes of mask: a list of three is as short.
+        ([0, 5, 31], 32, "0400051f"),
+        ([0, 1, 2, 3], 32, "000f000000"),
+    ],
+)
+def test_a_set_of_processes_is_a_list_or_a_mask_whichever_is_shorter(
+    members: list[int], size: int, data: str
+) -> None:
+    writer = Writer("none")
+    writer.processes(mask(members), size)
+    assert writer.done() == bytes.fromhex("10" + data)
+    reader = Reader("none", writer.done())
+    assert reader.processes(size, "it") == mask(members)
+    reader.done()
+
+
+def test_a_list_whose_members_need_two_bytes_each_gives_way_to_the_mask() -> None:
+    # 124 members from 128 on: 1 + 2·124 bytes as a list, 1 + 125 as a mask.
+    writer = Writer("none")
+    writer.processes(mask(range(128, 252)), 1000)
+    assert len(writer.done()) == 1 + 1 + 125
+
+
+@pytest.mark.parametrize(
+    ("data", "size"),
+    [
+        ("0000", 3),  # the empty set as a mask
+        ("0200", 3),  # {0} as a list
+        ("000001", 9),  # {8} as a mask
+        ("03000a", 9),  # a member that does not exist, in a list
+        ("0008", 3),  # … in a mask
+        ("030100", 32),  # out of order
+        ("030101", 32),  # twice
+        ("05", 3),  # longer than there are processes
+    ],
+)
+def test_a_set_of_processes_in_any_other_form_is_refused(data: str, size: int) -> None:
+    with pytest.raises(BadStamp):
+        Reader("none", bytes.fromhex("10" + data)).processes(size, "it")
+
+
+# ---------------------------------------------------------------- stamps, worked out by hand
+
+
+def two_answers(name: str) -> tuple[bytes, bytes]:
+    """The stamps, in a system of three, of a first message from p1 to all and of p2's answer to all."""
+    first, second, _ = setting(name, 3).processes()
+    question = first.send(0b110, 2 if first.protocol.grouped else -1).packets[0]
+    second.receive(question)
+    if first.protocol.clocked:
+        second.tick(100)
+    answer = second.send(0b101, 2 if first.protocol.grouped else -1).packets[0]
+    return first.protocol.encode(question.stamp), second.protocol.encode(answer.stamp)
+
+
+@pytest.mark.parametrize(
+    ("name", "question", "answer"),
+    [
+        ("none", "10", "10"),
+        # The number on the link.
+        ("fifo", "11 01", "11 01"),
+        # SENT[0, 1] = SENT[0, 2] = 1; then SENT[1, 0] = SENT[1, 2] = 1 too.
+        ("matrix", "12 01 000101 000000 000000", "12 01 000101 010001 000000"),
+        # Nothing sent before; then "p3 must have 1 from p1": one column, 2, of one row, 0.
+        ("bounded", "13 00", "13 01 02 01 00 01"),
+        # H is empty; then (p1, 1), to {p2, p3}, reported to {p1, p2}.
+        ("histories", "14 00", "14 01 00 01 0006 0003"),
+        # The block.
+        ("slow", "15 01", "15 02"),
+        # The block, and GLDV: groups {p1 p2}, {p2 p3}, {p1 p2 p3}.
+        ("fast", "16 01 01 0000 0000 000000", "16 02 01 0000 0000 010000"),
+        # Group 2 (plus one), block, LDV of the group, GBN.
+        ("relative", "17 03 01 01 000000 01 000000", "17 03 02 01 010000 01 000001"),
+        # VT, its own message counted.
+        ("vector", "19 01 0000 0000 010000", "19 01 0000 0000 010100"),
+        # LOG is empty; then one sender, 0, of one message, 1, that matters at p3. (This is p2's stamp for
+        # p1, where it does not matter and what goes to p3 takes care of it; empty, for it is the latest.)
+        ("optimal", "1a 00", "1a 01 00 01 01 01"),
+        # Nothing delivered; then p1's 1.
+        ("direct", "1b 00", "1b 01 00 01"),
+        # Nothing carried; then (p1, 1), to {p2, p3}, at p2 already, in no group.
+        ("piggyback", "1c 00", "1c 01 00 01 0006 0002 00"),
+        # ⟨0, 0, kn⟩: the event that there is at first and the send, at t = 0. Then ⟨100, 0, kn⟩ with the send
+        # alone, for everything before is too old to be known.
+        ("merge", "18 00 00 0000020000", "18 64 00 0000010000"),
+    ],
+)
+def test_a_question_and_its_answer_have_the_stamps_worked_out_by_hand(
+    name: str, question: str, answer: str
+) -> None:
+    assert two_answers(name) == (bytes.fromhex(question), bytes.fromhex(answer))
+
+
+def test_every_protocol_has_a_tag_of_its_own() -> None:
+    assert set(TAGS) == set(PROTOCOLS)
+    assert len(TAGS) == len(set(TAGS)) <= 16
+
+
+# ---------------------------------------------------------------- real stamps
+
+
+@EVERY_SYSTEM
+@EVERY_PROTOCOL
+def test_a_stamp_is_the_same_after_its_journey_as_bytes(what: str, size: int) -> None:
+    for process in made(what, size).processes():
+        for data, stamp in stamps(what, size).items():
+            again = process.protocol.decode(data)
+            assert same(again, stamp)
+            assert process.protocol.encode(again) == data
+
+
+@EVERY_SYSTEM
+@EVERY_PROTOCOL
+def test_a_stamp_that_is_cut_anywhere_is_refused(what: str, size: int) -> None:
+    protocol = made(what, size).processes()[0].protocol
+    for data in stamps(what, size):
+        for length in range(len(data)):
+            with pytest.raises(BadStamp):
+                protocol.decode(data[:length])
+
+
+@EVERY_SYSTEM
+@EVERY_PROTOCOL
+def test_a_stamp_with_any_byte_after_its_end_is_refused(what: str, size: int) -> None:
+    protocol = made(what, size).processes()[0].protocol
+    for data in stamps(what, size):
+        for byte in range(256):
+            with pytest.raises(BadStamp):
+                protocol.decode(data + bytes((byte,)))
+
+
+@EVERY_SYSTEM
+@EVERY_PROTOCOL
+def test_a_stamp_of_another_version_or_protocol_is_refused(what: str, size: int) -> None:
+    protocol = made(what, size).processes()[0].protocol
+    right = VERSION << 4 | TAGS.index(protocol.name)
+    for data in stamps(what, size):
+        assert data[0] == right
+        for first in set(range(256)) - {right}:
+            with pytest.raises(BadStamp):
+                protocol.decode(bytes((first,)) + data[1:])
+
+
+def test_a_refusal_says_which_version_or_protocol_the_stamp_is_of() -> None:
+    protocol = setting("slow", 2).processes()[0].protocol
+    with pytest.raises(BadStamp, match="its version is 2; this release reads version 1"):
+        protocol.decode(b"\x25\x01")
+    with pytest.raises(BadStamp, match="a stamp of matrix"):
+        protocol.decode(b"\x12\x01")
+    with pytest.raises(BadStamp, match="protocol number 15"):
+        protocol.decode(b"\x1f\x01")
+    with pytest.raises(BadStamp, match="it is empty"):
+        protocol.decode(b"")
+
+
+# ---------------------------------------------------------------- other bytes
+
+
+@EVERY_SYSTEM
+@EVERY_PROTOCOL
+def test_a_stamp_with_any_bit_flipped_is_another_stamp_or_refused(what: str, size: int) -> None:
+    process = made(what, size).processes()[0]
+    for data in list(stamps(what, size))[::4]:
+        for bit in range(8 * len(data)):
+            flipped = bytearray(data)
+            flipped[bit // 8] ^= 1 << bit % 8
+            assert_canonical_or_refused(process, bytes(flipped))
+
+
+@EVERY_SYSTEM
+@EVERY_PROTOCOL
+def test_random_bytes_are_the_form_of_a_stamp_or_refused(what: str, size: int) -> None:
+    process = made(what, size).processes()[0]
+    head = bytes((VERSION << 4 | TAGS.index(process.protocol.name),))
+    small = st.lists(st.sampled_from([0, 0, 1, 1, 2, 3, 8, 0x7F, 0x80]), max_size=30).map(bytes)
+    long = st.integers(0, 120).flatmap(lambda length: st.binary(min_size=length, max_size=length))
+
+    @FUZZ
+    @given(st.binary(max_size=40) | st.builds(head.__add__, small | long))
+    def fuzz(data: bytes) -> None:
+        assert_canonical_or_refused(process, data)
+
+    fuzz()
+
+
+@EVERY_SYSTEM
+@EVERY_PROTOCOL
+def test_real_stamps_that_are_cut_up_and_damaged_are_other_stamps_or_refused(what: str, size: int) -> None:
+    process = made(what, size).processes()[0]
+    real = st.sampled_from(sorted(stamps(what, size)))
+
+    @FUZZ
+    @given(real, real, st.data())
+    def fuzz(head: bytes, tail: bytes, data: st.DataObject) -> None:
+        cut, again = data.draw(st.integers(1, len(head))), data.draw(st.integers(0, len(tail)))
+        mixed = bytearray(head[:cut] + tail[again:])
+        for position, byte in data.draw(
+            st.lists(st.tuples(st.integers(0, len(mixed) - 1), st.integers(0, 255)), max_size=3)
+        ):
+            mixed[position] = byte
+        assert_canonical_or_refused(process, bytes(mixed))
+
+    fuzz()
+
+
+@EVERY_SYSTEM
+@EVERY_PROTOCOL
+def test_a_stamp_that_claims_to_be_huge_costs_no_memory(what: str, size: int) -> None:
+    process = made(what, size).processes()[0]
+    claims = [
+        data[:position] + claim + data[position + 1 :] * keep
+        for data in list(stamps(what, size))[-3:]
+        for position in range(1, len(data) + 1)
+        for claim in (HUGE, b"\xff\xff\xff\xff\x0f", b"\xff\xff\x03", b"\x08", b"\x7f")
+        for keep in (0, 1)
+    ]
+    assert_canonical_or_refused(process, claims[0])  # whatever is made once is made now
+    tracemalloc.start()
+    try:
+        for data in claims:
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            assert_canonical_or_refused(process, data)
+            assert tracemalloc.get_traced_memory()[1] - before < 100_000
+    finally:
+        tracemalloc.stop()
+
+
+# ---------------------------------------------------------------- packets
+
+
+class Arrival(NamedTuple):
+    """A real packet that comes to a process in a state that it really had."""
+
+    process: Process
+    snapshot: tuple[Any, ...]
+    saved: tuple[Any, ...]
+
+
+@cache
+def arrivals(what: str, size: int) -> list[Arrival]:
+    """At most 30 arrivals, spread over an execution."""
+    processes = made(what, size).processes()
+    found = []
+    for step in execution(made(what, size), 150, seed=1).inputs:
+        process = processes[step.me]
+        if step.packet is not None:
+            found.append(Arrival(process, process.snapshot(), process.save_packet(step.packet)))
+        step.feed(process)
+    return found[:: len(found) // 30 + 1]
+
+
+def assert_saved_well(packet: tuple[Any, ...]) -> None:
+    *numbers, stamp, control = (*packet[:4], *packet[5:6], *packet[7:], packet[4], packet[6])
+    assert all(isinstance(number, int) for number in numbers)
+    assert isinstance(stamp, bytes)
+    assert isinstance(control, bool)
+
+
+@EVERY_SYSTEM
+@EVERY_PROTOCOL
+def test_a_packet_is_the_same_after_its_journey_as_a_plain_value(what: str, size: int) -> None:
+    for process, _, saved in arrivals(what, size):
+        packet = process.load_packet(saved)
+        assert process.save_packet(packet) == saved
+        assert_saved_well(saved)
+
+
+@pytest.mark.parametrize(
+    ("change", "value"),
+    [
+        ("sender", -1),
+        ("sender", 3),
+        ("number", 0),
+        ("number", -1),
+        ("number", LARGEST + 1),
+        ("targets", -1),
+        ("targets", 0b1100),
+        ("targets", 0b100),  # `to` is not among them
+        ("to", -1),
+        ("to", 0b1010),
+        ("to", 0b100),  # not here
+        ("to", 0),
+        ("stamp", b""),
+        ("stamp", b"\x11\x01"),
+        ("group", -2),
+        ("group", 3),
+        ("order", -1),
+        ("order", LARGEST + 1),
+    ],
+)
+def test_a_packet_with_a_field_that_cannot_be_is_refused(change: str, value: Any) -> None:
+    first, second, _ = setting("matrix", 3).processes()
+    fields = ("sender", "number", "targets", "to", "stamp", "group", "control", "order", "stream")
+    real = dict(zip(fields, first.save_packet(first.send(0b110).packets[0]), strict=True))
+    assert second.load_packet(tuple(real.values())).sender == 0
+    with pytest.raises(BadStamp):
+        second.load_packet(tuple({**real, change: value}.values()))
+
+
+@pytest.mark.parametrize("name", ["vector", "fast", "slow", "relative"])
+def test_a_packet_of_a_group_that_its_sender_or_receiver_is_not_in_is_refused(name: str) -> None:
+    first, second, third = setting(name, 3).processes()
+    sender, number, _, _, stamp, _, control, order, _ = first.save_packet(first.send(0b010, 0).packets[0])
+    assert second.load_packet((sender, number, 0b010, 0b010, stamp, 0, control, order, 0)).group == 0
+    with pytest.raises(BadStamp, match="sender is not in"):  # group 1 is {p2, p3}
+        second.load_packet((sender, number, 0b010, 0b010, stamp, 1, control, order, 1))
+    with pytest.raises(BadStamp, match="receiver is not in"):  # group 0 is {p1, p2}
+        third.load_packet((sender, number, 0b100, 0b100, stamp, 0, control, order, 0))
+
+
+@pytest.mark.parametrize("name", ["slow", "relative"])
+def test_a_null_message_of_a_group_that_its_receiver_is_not_in_is_refused(name: str) -> None:
+    first, _, third = setting(name, 3).processes()
+    packet = first.null(0).packets[0]  # group 0 is {p1, p2}
+    sender, number, _, _, stamp, group, control, order, stream = first.save_packet(packet)
+    with pytest.raises(BadStamp):
+        third.load_packet((sender, number, 0b100, 0b100, stamp, group, control, order, stream))
+
+
+def plain(*more: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """What a careless or hostile peer may put where a number should be."""
+    return st.one_of(
+        st.integers(-2, 12),
+        st.sampled_from([2**31, 2**32, 2**62, LARGEST - 1, LARGEST, LARGEST + 1, 2**64, -(2**63), 2**200]),
+        *more,
+    )
+
+
+ANYTHING = plain(
+    st.booleans(),
+    st.none(),
+    st.text(max_size=3),
+    st.binary(max_size=6),
+    st.floats(),
+    st.lists(st.integers(0, 3), max_size=2),
+    st.tuples(st.integers(0, 3)),
+)
+
+
+def changed(real: tuple[Any, ...], changes: dict[int, Any]) -> tuple[Any, ...]:
+    return tuple(changes.get(position, value) for position, value in enumerate(real))
+
+
+def assert_loads_as_it_is_or_is_refused(process: Process, saved: Any) -> None:
+    try:
+        packet = process.load_packet(saved)
+    except BadStamp:
+        return
+    again = process.save_packet(packet)
+    assert again == tuple(saved)
+    assert_saved_well(again)
+
+
+@EVERY_SYSTEM
+@EVERY_PROTOCOL
+def test_a_packet_with_fields_of_any_type_loads_as_it_is_or_is_refused(what: str, size: int) -> None:
+    some = arrivals(what, size)
+
+    @FUZZ
+    @given(st.sampled_from(some), st.dictionaries(st.integers(0, 8), ANYTHING, max_size=2))
+    def fuzz(arrival: Arrival, changes: dict[int, Any]) -> None:
+        assert_loads_as_it_is_or_is_refused(arrival.process, changed(arrival.saved, changes))
+
+    fuzz()
+
+
+@given(st.sampled_from(sorted(PROTOCOLS)), st.lists(ANYTHING, max_size=12) | ANYTHING)
+@settings(max_examples=200, deadline=None)
+def test_a_random_value_is_no_packet(name: str, value: Any) -> None:
+    assert_loads_as_it_is_or_is_refused(made(name, 3).processes()[0], value)
+
+
+# ---------------------------------------------------------------- hostile packets
+
+
+@st.composite
+def hostile(draw: st.DrawFn, real: tuple[Any, ...], size: int) -> tuple[Any, ...]:
+    """A real packet of which a few fields have changed, within what their types allow."""
+    stamp = bytearray(real[4])
+    for _ in range(draw(st.integers(0, 3))):
+        position = draw(st.integers(1, len(stamp)))
+        how = draw(st.sampled_from(["flip", "set", "huge", "long"]))
+        if how == "huge":
+            stamp[position : position + 1] = HUGE
+        elif how == "long":
+            stamp[position : position + 8] = b"\xff" * 7 + b"\x7f"
+        elif position < len(stamp):
+            stamp[position] ^= draw(st.integers(1, 255)) if how == "set" else 1 << draw(st.integers(0, 7))
+    everyone = (1 << size) - 1
+    fields: dict[int, st.SearchStrategy[Any]] = {
+        0: st.integers(0, size - 1),
+        1: plain(),
+        2: st.integers(0, everyone) | st.just(everyone),
+        3: st.just(real[3] & -real[3]),
+        5: st.integers(-1, 4),
+        6: st.booleans(),
+        7: plain(),
+        8: plain(),
+    }
+    names = draw(st.sets(st.sampled_from(sorted(fields)), max_size=3))
+    changes = {position: draw(fields[position]) for position in sorted(names)}
+    if 5 in changes and draw(st.booleans()):
+        changes[8] = changes[5]  # as a clever forger would
+    return changed(real, {4: bytes(stamp), **changes})
+
+
+@st.composite
+def attacks(draw: st.DrawFn, what: str, size: int) -> tuple[Arrival, list[tuple[Any, ...]]]:
+    arrival = draw(st.sampled_from(arrivals(what, size)))
+    return arrival, draw(st.lists(hostile(arrival.saved, size), min_size=1, max_size=3))
+
+
+def attacked(arrival: Arrival, packets: list[tuple[Any, ...]]) -> Process:
+    """The process after it was given these packets; BadStamp and BadInput are what it may say."""
+    process = arrival.process.restored(arrival.snapshot)
+    for saved in packets:
+        try:
+            process.receive(process.load_packet(saved))
+        except (BadStamp, BadInput):
+            continue
+    return process
+
+
+@EVERY_SYSTEM
+@EVERY_PROTOCOL
+def test_a_process_survives_hostile_packets_and_can_still_say_what_it_holds(what: str, size: int) -> None:
+    @FUZZ
+    @given(attacks(what, size))
+    def fuzz(attack: tuple[Arrival, list[tuple[Any, ...]]]) -> None:
+        process = attacked(*attack)
+        process.snapshot()
+        assert len(process.waiting()) == len(process)
+        assert len(process.held()) <= len(process)
+
+    fuzz()
+
+
+@EVERY_SYSTEM
+@EVERY_PROTOCOL
+def test_a_process_can_be_restored_after_hostile_packets(what: str, size: int) -> None:
+    @FUZZ
+    @given(attacks(what, size))
+    def fuzz(attack: tuple[Arrival, list[tuple[Any, ...]]]) -> None:
+        process = attacked(*attack)
+        snapshot = process.snapshot()
+        assert process.restored(snapshot).snapshot() == snapshot
+
+    fuzz()
+
+
+def everything_it_can_still_do(process: Process) -> list[Packet]:
+    """Its packets: a message wherever it may send one, null messages and a tick."""
+    kind, system, me = type(process.protocol), process.system, only(process.me)
+    packets: list[Packet] = []
+    if kind.grouped:
+        for x, group in enumerate(system.groups):
+            if group.members & me:
+                packets += process.send(group.members & ~me, x).packets
+    else:
+        packets += process.send(system.everyone & ~me).packets
+    if kind.nulls:
+        packets += process.null().packets
+    if kind.clocked:
+        packets += process.tick(process.protocol.facts.get("clock", 0) + 40).packets
+    return packets
+
+
+@EVERY_SYSTEM
+@EVERY_PROTOCOL
+def test_a_process_can_still_send_after_hostile_packets(what: str, size: int) -> None:
+    """… in a form that others can read: one packet does not silence a process."""
+
+    @FUZZ
+    @given(attacks(what, size))
+    def fuzz(attack: tuple[Arrival, list[tuple[Any, ...]]]) -> None:
+        process = attacked(*attack)
+        for packet in everything_it_can_still_do(process):
+            data = process.protocol.encode(packet.stamp)
+            assert same(process.protocol.decode(data), packet.stamp)
+        snapshot = process.snapshot()
+        assert process.restored(snapshot).snapshot() == snapshot
+
+    fuzz()
+
+
+# ---------------------------------------------------------------- hostile packets that were found
+
+
+def pair(name: str, **options: Any) -> tuple[Process, Process]:
+    first, second = setting(name, 2, options).processes()
+    return first, second
