@@ -91,20 +91,31 @@ def to_json(event: Event) -> str:
 
 
 def write_trace(path: str | Path, events: Iterable[Event]) -> int:
-    """Write the events as they come, and say how many there were.
+    """Write the events as they come, and say how many there were; see `trace_writer`."""
+    count = 0
+    with trace_writer(path) as write:
+        for event in events:
+            write(event)
+            count += 1
+    return count
+
+
+@contextmanager
+def trace_writer(path: str | Path) -> Iterator[Callable[[Event], None]]:
+    """A function that writes one event after the other.
 
     The file appears under its name only when it is complete. A name that ends in `.gz` is compressed.
     """
-    count = 0
     with _new_file(Path(path)) as stream:
-        for event in events:
+
+        def write(event: Event) -> None:
             try:
                 line = to_json(event).encode()
             except UnicodeEncodeError:
                 raise BadInput(f"event {event.id!r} holds half a surrogate pair, which is no text") from None
             stream.write(line + b"\n")
-            count += 1
-    return count
+
+        yield write
 
 
 @contextmanager

@@ -142,6 +142,24 @@ def less_rc_as_printed(a: tuple[int, int], b: tuple[int, int], epsilon: int) -> 
     return (r_a + c_a, r_a) < (r_b + c_b, r_b)
 
 
+class RankAsPrinted(NamedTuple):
+    """K5: a rank that compares by figure 3's `less`, then by process and sequence."""
+
+    r: int
+    c: int
+    epsilon: int
+    process: int
+    sequence: int
+
+    def __lt__(self, other: tuple[object, ...]) -> bool:
+        assert isinstance(other, RankAsPrinted)
+        if less_rc_as_printed(self[:2], other[:2], self.epsilon):
+            return True
+        if less_rc_as_printed(other[:2], self[:2], self.epsilon):
+            return False
+        return self[3:] < other[3:]
+
+
 def key_rc(r: int, c: int, process: int, sequence: int) -> tuple[int, int, int, int]:
     """The repaired order of ⟨r, c⟩ timestamps."""
     return (r + c, r, process, sequence)

@@ -33,7 +33,7 @@ from causet.holdback import Fact, Key, Threshold
 from causet.model import BadInput, Processes, System, only
 from causet.protocols import base
 from causet.protocols.base import NOTHING, Learned, Packet, Promises, Protocol
-from causet.protocols.clock import Shape, Timestamp, key_rc
+from causet.protocols.clock import RankAsPrinted, Shape, Timestamp, key_rc
 from causet.protocols.wire import Reader, Writer
 
 CLOCK = "clock"
@@ -131,8 +131,8 @@ class Merge(Protocol):
         """Bring the own timestamp to rt, and reset it if a fault has touched it."""
         stamp = self.stamp
         if not self.bounded_c:
-            # ⟨r, c⟩ has no bound on c to check; it can only not be from the future.
-            self.stamp = Timestamp(self.rt, max(0, stamp.r + stamp.c - self.rt), ())
+            if not self.printed("K5"):  # figure 3 looks at how old r is, so there r stays
+                self.stamp = Timestamp(self.rt, max(0, stamp.r + stamp.c - self.rt), ())
             return
         if self.printed("K3") and self.options.modulus:
             # Only r mod B is known: an idle process takes a whole turn for nothing.
@@ -156,6 +156,8 @@ class Merge(Protocol):
     def _event(self, received: Timestamp | None = None) -> Timestamp:
         """Figure 1: one more event, which may have received a message."""
         self._age()
+        if not self.bounded_c and self.printed("K5"):
+            return self._figure_3(received)
         if not self.bounded_c:
             c = self.stamp.c
             if received is not None:
@@ -167,6 +169,18 @@ class Merge(Protocol):
         self.stamp = self.shape.counted(self.stamp)
         if not self.shape.holds(self.stamp):
             self.stamp = self.shape.first(self.rt)
+        return self.stamp
+
+    def _figure_3(self, received: Timestamp | None) -> Timestamp:
+        """K5, as printed: a timestamp of which nothing was heard for 2ε starts again at c = 0."""
+        mine, now, old = self.stamp, self.rt, self.rt - 2 * self.options.epsilon
+        if mine.r < old and (received is None or received.r < old):
+            c = 0
+        else:
+            c = max(0, mine.r + mine.c - now)
+            if received is not None:
+                c = max(c, received.r + received.c - now + 1)
+        self.stamp = Timestamp(now, c, ())
         return self.stamp
 
     # The merge.
@@ -222,6 +236,8 @@ class Merge(Protocol):
         stamp = self._repaired(self._unwrapped(packet.stamp))
         named = self.options.ties == "process"
         process, sequence = (packet.sender, packet.number) if named else (0, 0)
+        if not self.bounded_c and self.printed("K5"):
+            return RankAsPrinted(stamp.r, stamp.c, self.options.epsilon, process, sequence)
         if not self.bounded_c:
             return key_rc(stamp.r, stamp.c, process, sequence)
         return self.shape.key(stamp, process, sequence)

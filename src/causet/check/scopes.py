@@ -1,0 +1,92 @@
+"""What to explore when somebody names a protocol: shapes, bounds and settings that show what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from causet.check.explorer import CLOSING_ROUNDS, Scope
+from causet.model import BadInput, System, named_processes
+from causet.protocols import Protocol, as_printed_rows, make_options
+from causet.topology import groups_of, links_of, separators_of
+
+NOT_SEEN = {
+    "H4": "the size of histories",
+    "H5": "the size of stamps",
+    "H6": "the size of stamps",
+    "S3": "matrices of more processes than can be explored",
+    "S4": "which k is accepted",
+    "M5": "more groups and messages than can be explored",
+    "K3": "processes that are idle for longer than can be explored",
+    "K5": "the ⟨r, c⟩ clock over longer times than can be explored",
+}
+"""Errata that an exploration of a small system does not show, and what they are about."""
+
+
+class Named(NamedTuple):
+    """A scope, and in words what it is bounded to."""
+
+    label: str
+    scope: Scope
+
+
+def scopes_for(
+    kind: type[Protocol],
+    processes: int,
+    messages: int,
+    *,
+    groups: str | None = None,
+    links: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    as_printed: str | None = None,
+    nulls: int = 1,
+    most_states: int = 5_000_000,
+) -> list[Named]:
+    """The explorations of a protocol, one after the other."""
+    if not 2 <= processes <= 6:
+        raise BadInput(f"processes = {processes}: an exploration takes from 2 to 6")
+    if not 1 <= messages <= 8:
+        raise BadInput(f"messages = {messages}: an exploration takes from 1 to 8")
+    rows = as_printed_rows(kind, as_printed)
+    if "H7" in rows and links is None:
+        links, processes = "star", max(processes, 4)
+    names = named_processes(processes)
+    if kind.grouped:
+        if groups == "unicast":
+            raise BadInput(f"{kind.name} sends to groups, and unicast makes none; try pairs or twins")
+        shapes = [groups] if groups is not None else ["pairs", "twins"]
+        systems = [(shape, System(names, groups_of(shape, processes, 1))) for shape in shapes]
+    elif links is not None:
+        masks = links_of(links, processes)
+        found = separators_of(masks, processes) if masks is not None else ()
+        systems = [(links, System(names, (), masks, found))]
+    else:
+        systems = [("everybody to everybody" if kind.broadcast else "every set of targets", System(names))]
+    chosen = dict(settings or {})
+    if kind.name == "bounded":
+        chosen.setdefault("k", processes)
+    if kind.clocked:
+        chosen.setdefault("epsilon", 1)
+        chosen.setdefault("delta", 1)
+        if chosen.get("clock") != "rc":
+            chosen.setdefault("ties", "arrival")
+    found_scopes = []
+    for shape, system in systems:
+        options, _ = make_options(kind, system, chosen, rows)
+        # What a sender addresses to itself matters only where the printed rules treat it differently.
+        own = bool(rows & {"H2", "H3"})
+        base = Scope(kind, system, options, messages, nulls, own_copies=own, most_states=most_states)
+        if kind.clocked:
+            for count, horizon in ((messages, 1), (min(messages, 3), 2)):
+                label = f"{count} messages to everybody, copies lost, clocks up to {horizon} before the end"
+                found_scopes.append(Named(label, Scope(**_fields(base, messages=count, horizon=horizon))))
+        elif kind.nulls:
+            label = f"{shape}; {nulls} null message{'s' if nulls != 1 else ''} at any time"
+            found_scopes.append(Named(f"{label}, {CLOSING_ROUNDS} null rounds at the end", base))
+        else:
+            found_scopes.append(Named(shape, base))
+    return found_scopes
+
+
+def _fields(scope: Scope, **changed: Any) -> dict[str, Any]:
+    return {name: getattr(scope, name) for name in Scope.__dataclass_fields__} | changed

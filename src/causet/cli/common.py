@@ -1,0 +1,131 @@
+"""What several commands share: options, names and shapes turned into systems, printing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+from causet.model import BadInput, System, named_processes
+from causet.protocols import PROTOCOLS, Options, Protocol, as_printed_rows, make_options
+from causet.topology import build_system, groups_of, links_of, read_topology, separators_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def as_printed_option(function: F) -> F:
+    """`--as-printed`, alone or with rows."""
+    return click.option(
+        "--as-printed",
+        is_flag=False,
+        flag_value="",
+        default=None,
+        metavar="[ROW,…]",
+        help="Follow the paper's printed rules: all errata of the protocol, or the rows named (M4, or H1,H2).",
+    )(function)
+
+
+def protocol_option(function: F) -> F:
+    return click.option(
+        "--protocol", "-p", "protocol", required=True, metavar="NAME", help=f"One of {', '.join(PROTOCOLS)}."
+    )(function)
+
+
+def settings_option(function: F) -> F:
+    """The protocols' own options."""
+    for name, text in reversed(
+        (
+            ("k", "bounded: the most matrix entries, one number or one per process (9 or 9,9,12)."),
+            ("epsilon", "merge: the most by which clocks differ, in ticks."),
+            ("delta", "merge: the most that a message takes, in ticks."),
+            ("silence", "slow, relative: the interval of time-silence."),
+        )
+    ):
+        function = click.option(f"--{name}", default=None, metavar="N", help=text)(function)
+    return click.option(
+        "--set",
+        "extra",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Any option of the protocol, such as r9=off or variant=neighbours (see `causet protocols`).",
+    )(function)
+
+
+def json_option(function: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON value for machines.")(function)
+
+
+def settings_of(named: Mapping[str, Any], extra: tuple[str, ...]) -> dict[str, Any]:
+    settings = {name: value for name, value in named.items() if value is not None}
+    for text in extra:
+        name, separator, value = text.partition("=")
+        if not separator or not name:
+            raise BadInput(f"option {text!r}: write NAME=VALUE")
+        settings[name.strip()] = value.strip()
+    return settings
+
+
+def options_of(
+    kind: type[Protocol], system: System, settings: Mapping[str, Any], as_printed: str | None
+) -> Options:
+    """A protocol's options; warnings go to stderr."""
+    options, warnings = make_options(kind, system, settings, as_printed_rows(kind, as_printed))
+    for warning in warnings:
+        click.echo(f"causet: warning: {warning}", err=True)
+    return options
+
+
+def system_of(
+    processes: int, groups: str, links: str | None, seed: int, *, find_separators: bool = False
+) -> System:
+    """A system of so many processes, with groups by shape or file and links by shape or file."""
+    if processes < 2:
+        raise BadInput(f"processes = {processes}: at least 2 are needed")
+    names: tuple[str, ...] = named_processes(processes)
+    system = System(names)
+    if links is not None and Path(links).exists():
+        topology = read_topology(links)
+        system = build_system(
+            topology.processes or names, topology.groups, topology.links, topology.separators
+        )
+    elif links is not None:
+        masks = links_of(links, processes)
+        found = separators_of(masks, processes) if masks is not None and find_separators else ()
+        system = System(names, (), masks, found)
+    if groups == "unicast":
+        return system
+    if Path(groups).exists():
+        topology = read_topology(groups)
+        if topology.groups is None:
+            raise BadInput(f"{groups}: it has no field `groups`")
+        named = build_system(topology.processes or system.processes, topology.groups, topology.links)
+        return System(named.processes, named.groups, named.links or system.links, system.separators)
+    return System(system.processes, groups_of(groups, system.size, seed), system.links, system.separators)
+
+
+def print_json(value: Any) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False))
+
+
+@contextmanager
+def progress_bar(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A progress bar on stderr where that is a terminal; silent otherwise."""
+    console = Console(stderr=True)
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    columns = (
+        (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        if total is not None
+        else (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed:,} states"))
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(title, total=total)
+        yield lambda done: progress.update(task, completed=done)

@@ -1,0 +1,167 @@
+"""`causet explore`: every interleaving of a small system."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from causet.check.explorer import Report
+from causet.check.explorer import explore as explored
+from causet.check.oracle import judge
+from causet.check.scopes import NOT_SEEN, Named, scopes_for
+from causet.cli.common import (
+    as_printed_option,
+    json_option,
+    print_json,
+    progress_bar,
+    protocol_option,
+    settings_of,
+    settings_option,
+)
+from causet.cli.replay import drawn
+from causet.protocols import as_printed_rows, protocol_named
+from causet.simulate.schedule import replay, write_schedule
+
+
+@click.command()
+@protocol_option
+@click.option("--processes", "-n", default=3, show_default=True, help="How many processes, 2 to 6.")
+@click.option("--messages", "-m", default=4, show_default=True, help="How many messages at most, 1 to 8.")
+@click.option(
+    "--groups",
+    default=None,
+    metavar="SHAPE",
+    help="For group protocols: pairs, twins, all, ring:SIZE. By default pairs, then twins.",
+)
+@click.option(
+    "--links",
+    default=None,
+    metavar="SHAPE",
+    help="path, star, cycle or tail, with all their causal separators (R9 of histories).",
+)
+@click.option("--nulls", default=1, show_default=True, help="Null messages at any time (slow, relative).")
+@click.option("--most-states", default=5_000_000, show_default=True, help="Give up after so many states.")
+@settings_option
+@as_printed_option
+@click.option(
+    "-o",
+    "output",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="Where the shortest counter-example goes, as a schedule.",
+)
+@json_option
+def explore(
+    protocol: str,
+    processes: int,
+    messages: int,
+    groups: str | None,
+    links: str | None,
+    nulls: int,
+    most_states: int,
+    extra: tuple[str, ...],
+    as_printed: str | None,
+    output: Path | None,
+    as_json: bool,
+    **named: Any,
+) -> None:
+    """Try every interleaving of a small system, and show the shortest counter-example.
+
+    Judges that nothing is delivered before a cause or twice; nothing later than necessary, for protocols that
+    promise it; and everything in the end. Exit code 1 if something is found, 3 if the exploration stopped at
+    a limit and found nothing.
+
+    \b
+    Examples:
+      causet explore --protocol matrix
+      causet explore --protocol relative --as-printed M3 --groups twins
+      causet explore --protocol histories --links cycle -n 4
+    """
+    kind = protocol_named(protocol)
+    scopes = scopes_for(
+        kind,
+        processes,
+        messages,
+        groups=groups,
+        links=links,
+        settings=settings_of(named, extra),
+        as_printed=as_printed,
+        nulls=nulls,
+        most_states=most_states,
+    )
+    reports = []
+    for scope in scopes:
+        with progress_bar(f"{kind.name}, {scope.label}", None) as progress:
+            report = explored(scope.scope, progress)
+        reports.append((scope, report))
+        if not as_json:
+            click.echo(_told(scope, report))
+    found = [(s, r) for s, r in reports if r.shortest is not None]
+    complete = all(report.complete for _, report in reports)
+    best = min(found, key=lambda pair: len(pair[1].shortest.steps), default=None)  # type: ignore[union-attr]
+    text = None
+    if best is not None and best[1].shortest is not None:
+        text = write_schedule(best[1].shortest)
+        if output is not None:
+            output.write_text(text, encoding="utf-8")
+    if as_json:
+        print_json(_summary(kind.name, processes, messages, reports, text))
+    else:
+        _show_best(best, text, output)
+        for row in sorted(as_printed_rows(kind, as_printed) & NOT_SEEN.keys()):
+            click.echo(f"  {row} is about {NOT_SEEN[row]}: an exploration does not show it")
+    sys.exit(1 if found else 0 if complete else 3)
+
+
+def _told(named: Named, report: Report) -> str:
+    outcome = "complete" if report.complete else "STOPPED AT THE LIMIT, so the rest is unknown"
+    counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(report.findings.items()))
+    scope = named.scope
+    return (
+        f"{scope.kind.name}: {scope.system.size} processes, {scope.messages} messages, {named.label}: "
+        f"{report.states:,} states, {outcome}; {counts or 'nothing found'}"
+    )
+
+
+def _show_best(best: tuple[Named, Report] | None, text: str | None, output: Path | None) -> None:
+    if best is None or text is None or best[1].shortest is None or best[1].finding is None:
+        return
+    scope, schedule = best[0].scope, best[1].shortest
+    result = replay(schedule, scope.kind, scope.options)
+    click.echo(f"\nShortest counter-example, {len(schedule.steps)} steps: {best[1].finding.text}\n")
+    click.echo(drawn(result.events, judge(result.events, lost=result.lost)))
+    click.echo("\nAs a schedule" + (f", in {output}" if output else "") + ":\n" + text)
+
+
+def _summary(
+    protocol: str, processes: int, messages: int, reports: list[tuple[Named, Report]], text: str | None
+) -> dict[str, Any]:
+    findings: dict[str, int] = {}
+    for _, report in reports:
+        for kind, count in report.findings.items():
+            findings[kind] = findings.get(kind, 0) + count
+    return {
+        "protocol": protocol,
+        "processes": processes,
+        "messages": messages,
+        "states": sum(report.states for _, report in reports),
+        "complete": all(report.complete for _, report in reports),
+        "violations": findings.get("unsafe", 0) + findings.get("twice", 0),
+        "late": findings.get("late", 0),
+        "stuck": findings.get("stuck", 0),
+        "broken": findings.get("broken", 0),
+        "scopes": [
+            {
+                "bounds": named.label,
+                "messages": named.scope.messages,
+                "states": report.states,
+                "complete": report.complete,
+                "findings": report.findings,
+            }
+            for named, report in reports
+        ],
+        "counterexample": text,
+    }

@@ -1,0 +1,126 @@
+"""`causet replay`: an exact schedule under a protocol."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from causet.check.oracle import Verdict, judge
+from causet.cli.common import (
+    as_printed_option,
+    json_option,
+    options_of,
+    print_json,
+    protocol_option,
+    settings_of,
+    settings_option,
+)
+from causet.formats.trace import to_json, write_trace
+from causet.model import Event
+from causet.protocols import protocol_named
+from causet.simulate.schedule import Replay, read_schedule
+from causet.simulate.schedule import replay as replayed
+from causet.view.text import space_time
+
+MOST_DRAWN = 200
+"""Events that are still drawn: a longer drawing is not looked at."""
+
+
+@click.command()
+@click.argument("schedule", type=click.Path(path_type=Path))
+@protocol_option
+@settings_option
+@as_printed_option
+@click.option("-o", "output", type=click.Path(path_type=Path), default=None, help="Where the trace goes.")
+@json_option
+def replay(
+    schedule: Path,
+    protocol: str,
+    extra: tuple[str, ...],
+    as_printed: str | None,
+    output: Path | None,
+    as_json: bool,
+    **named: Any,
+) -> None:
+    """Replay an exact SCHEDULE under a protocol.
+
+    Prints the trace as JSON Lines, and a drawing with the verdict on stderr; with -o the trace goes to a file
+    and the drawing to stdout. Exit code 1 if a message is delivered out of causal order, or if everything has
+    arrived and a message is still held.
+
+    \b
+    Example:
+      causet replay schedules/errata/M3.yaml --protocol relative --as-printed M3
+    """
+    kind = protocol_named(protocol)
+    plan = read_schedule(schedule)
+    known = kind.Options.__dataclass_fields__  # a schedule may carry options of several protocols
+    settings = {name: value for name, value in plan.options.items() if name in known}
+    options = options_of(kind, plan.system, settings | settings_of(named, extra), as_printed)
+    result = replayed(plan, kind, options)
+    verdict = judge(result.events, lost=result.lost)
+    told = _told(result, verdict)
+    if output is not None:
+        write_trace(output, result.events)
+    if as_json:
+        print_json(_summary(result, verdict))
+    elif output is not None:
+        click.echo(told)
+    else:
+        for event in result.events:
+            click.echo(to_json(event))
+        click.echo(told, err=True)
+    sys.exit(1 if verdict.violations or verdict.duplicates or result.stuck else 0)
+
+
+def drawn(events: Sequence[Event], verdict: Verdict) -> str:
+    """A space-time diagram with the violations marked."""
+    if len(events) > MOST_DRAWN:
+        return f"({len(events)} events: too many to draw)"
+    marks = {}
+    for violation in verdict.violations:
+        for event in events:
+            if (event.kind, event.process, event.message) == ("deliver", violation.process, violation.delivered):
+                marks[event.id] = f"{violation.delivered} delivered before {violation.before}, which precedes it"
+                break
+    return space_time(events, marks=marks)
+
+
+def _told(result: Replay, verdict: Verdict) -> str:
+    lines = [drawn(result.events, verdict), ""]
+    for violation in verdict.violations:
+        chain = " → ".join(violation.because)
+        lines.append(
+            f"OUT OF ORDER: {violation.process} delivered {violation.delivered} before {violation.before}; "
+            f"but {chain}"
+        )
+    lines += [f"TWICE: {process} delivered {message} again" for process, message in verdict.duplicates]
+    if result.held:
+        state = "STUCK: everything has arrived, and" if result.stuck else "not everything was received;"
+        lines += [f"{state} {line}" for line in result.held]
+    if not (verdict.violations or verdict.duplicates or result.held):
+        lines.append("every process delivered in causal order")
+    return "\n".join(lines)
+
+
+def _summary(result: Replay, verdict: Verdict) -> dict[str, Any]:
+    return {
+        "status": verdict.status,
+        "events": verdict.events,
+        "messages": verdict.messages,
+        "violations": [
+            {"process": v.process, "delivered": v.delivered, "before": v.before, "because": list(v.because)}
+            for v in verdict.violations
+        ],
+        "duplicates": [list(pair) for pair in verdict.duplicates],
+        "held": list(result.held),
+        "stuck": result.stuck,
+        "under_way": result.under_way,
+        "rounds": result.rounds,
+        "trace": [json.loads(to_json(event)) for event in result.events],
+    }

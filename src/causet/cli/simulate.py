@@ -1,0 +1,154 @@
+"""`causet simulate`: a protocol on a seeded network; the trace and a summary."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from causet.check.runs import Run, run
+from causet.cli.common import (
+    as_printed_option,
+    json_option,
+    options_of,
+    print_json,
+    progress_bar,
+    protocol_option,
+    settings_of,
+    settings_option,
+    system_of,
+)
+from causet.formats.trace import trace_writer
+from causet.model import BadInput
+from causet.protocols import protocol_named
+from causet.simulate.network import Network
+from causet.simulate.record import Recorder
+from causet.simulate.workload import DELAYS, Workload, delay_of
+
+
+@click.command()
+@protocol_option
+@click.option("--processes", "-n", default=8, show_default=True, help="How many processes.")
+@click.option(
+    "--groups",
+    default=None,
+    metavar="SHAPE",
+    help="all, unicast, ring:SIZE, random:COUNTxSIZE, or a YAML file with `groups`. By default unicast, "
+    "ring:4 for the group protocols and all for broadcast.",
+)
+@click.option("--messages", "-m", default=1000, show_default=True, help="How many messages.")
+@click.option("--rate", default=1.0, show_default=True, help="Messages per process and unit of time.")
+@click.option("--delay", default="exp:1", show_default=True, metavar="D", help=f"One of {DELAYS}.")
+@click.option("--fifo/--no-fifo", default=False, show_default=True, help="Whether links keep their order.")
+@click.option(
+    "--links",
+    default=None,
+    metavar="SHAPE",
+    help="path, star, cycle, tail, or a YAML file with `links` and `separators`.",
+)
+@click.option("--skew", type=float, default=None, help="Largest clock offset in ticks (merge) [default: ε].")
+@click.option("--loss", default=0.0, help="Probability that a copy is lost (merge).")
+@click.option("--duplicate", "duplication", default=0.0, help="Probability that a copy comes twice.")
+@click.option("--corrupt", "corruption", default=0.0, help="Probability that a stamp is damaged (merge).")
+@settings_option
+@as_printed_option
+@click.option("--seed", default=1, show_default=True, help="The same seed gives the same bytes.")
+@click.option(
+    "-o", "output", type=click.Path(path_type=Path), default=None, help="Where the trace goes (.jsonl, .jsonl.gz)."
+)
+@json_option
+def simulate(
+    protocol: str,
+    processes: int,
+    groups: str | None,
+    messages: int,
+    rate: float,
+    delay: str,
+    fifo: bool,
+    links: str | None,
+    skew: float | None,
+    loss: float,
+    duplication: float,
+    corruption: float,
+    extra: tuple[str, ...],
+    as_printed: str | None,
+    seed: int,
+    output: Path | None,
+    as_json: bool,
+    **named: Any,
+) -> None:
+    """Run a protocol on a simulated network and judge the run.
+
+    Writes the trace with -o, and prints a summary. Exit code 1 if a message was delivered out of causal order
+    or twice, or is stuck.
+
+    \b
+    Example:
+      causet simulate --protocol relative --groups ring:4 -n 16 -m 5000 -o trace.jsonl
+    """
+    kind = protocol_named(protocol)
+    if groups is None:
+        groups = "all" if kind.broadcast else "ring:4" if kind.grouped else "unicast"
+        if groups == "ring:4" and processes < 5:
+            groups = "all"
+    system = system_of(processes, groups, links, seed, find_separators=processes <= 10)
+    if kind.grouped and not system.groups:
+        raise BadInput(f"{kind.name} sends to groups, and {groups} makes none; try --groups ring:2")
+    if kind.broadcast and [group.members for group in system.groups] != [system.everyone]:
+        raise BadInput(f"{kind.name} is for broadcast; use --groups all")
+    if kind.sensible is not None and system.size > kind.sensible:
+        click.echo(
+            f"causet: warning: {kind.name} is sensible up to about {kind.sensible} processes; its state and "
+            f"stamps grow fast, and {system.size} may take very long",
+            err=True,
+        )
+    options = options_of(kind, system, settings_of(named, extra), as_printed)
+    network = Network(fifo, loss, duplication, corruption, skew)
+    workload = Workload(system, messages, rate, delay_of(delay), seed)
+    network.check(kind, options)
+    with progress_bar(f"{kind.name}", messages) as progress:
+        if output is None:
+            result = run(kind, options, workload, network, progress=progress)
+        else:
+            with trace_writer(output) as write:
+                recorder = Recorder(system, write)
+                result = run(kind, options, workload, network, observers=[recorder], progress=progress)
+    if as_json:
+        print_json({**result.summary(), "groups": groups, "seed": seed})
+    else:
+        click.echo(_told(result, output))
+    sys.exit(1 if result.bad else 0)
+
+
+def _told(result: Run, output: Path | None) -> str:
+    summary = result.summary()
+    lines = [
+        f"{summary['protocol']}: {summary['messages']:,} messages of {summary['processes']:,} processes, "
+        f"{summary['deliveries']:,} deliveries, {summary['control_messages']:,} control messages"
+        + (f", {summary['lost']:,} copies lost" if summary["lost"] else ""),
+        f"  stamp: {summary['stamp_entries_mean']:.1f} entries on average, {summary['stamp_entries_max']} at most "
+        f"({result.kind.counts}); {summary['stamp_bytes_mean']:.1f} bytes, {summary['stamp_bytes_max']} at most",
+        f"  delay added over as early as possible: {summary['added_delay_mean']:.3f} on average, "
+        f"{summary['added_delay_max']:.3f} at most",
+    ]
+    if result.findings.violations:
+        first = result.findings.first[0]
+        lines.append(
+            f"  OUT OF ORDER: {result.findings.violations:,} deliveries; the first: {first.process} delivered "
+            f"{first.delivered} before {first.before}, which precedes it"
+        )
+    if result.findings.duplicates:
+        lines.append(f"  TWICE: {result.findings.duplicates:,} deliveries")
+    if summary["stuck"]:
+        lines.append(f"  STUCK: {summary['stuck']:,} copies were never delivered; for one of them:")
+        lines.append(f"    {result.why_stuck()}")
+    if result.tally.broken:
+        lines.append(f"  BROKEN: {result.tally.broken}")
+    if not result.bad:
+        lines.append("  every process delivered in causal order")
+    if output is not None:
+        lines.append(f"  trace: {output}")
+    return "\n".join(lines)
+
