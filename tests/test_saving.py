@@ -113,7 +113,9 @@ def test_the_executions_send_deliver_and_hold_back(name: str, size: int) -> None
 
 
 @EVERY_PROCESS
-def test_a_process_restored_at_any_step_sends_and_delivers_the_same_from_there_on(what: str, size: int) -> None:
+def test_a_process_restored_at_any_step_sends_and_delivers_the_same_from_there_on(
+    what: str, size: int
+) -> None:
     fresh = made(what, size).processes()
     for life, newcomer in zip(lives(what, size), fresh, strict=True):
         for start, snapshot in enumerate(life.snapshots):
@@ -142,7 +144,9 @@ def test_a_process_restored_before_every_step_lives_the_same_life(what: str, siz
 
 
 @EVERY_PROCESS
-def test_the_original_stays_as_it_is_when_another_is_restored_from_it_and_goes_on(what: str, size: int) -> None:
+def test_the_original_stays_as_it_is_when_another_is_restored_from_it_and_goes_on(
+    what: str, size: int
+) -> None:
     for life, process in zip(lives(what, size), made(what, size).processes(), strict=True):
         for start, step in enumerate(life.inputs):
             if not start % 5:
@@ -172,7 +176,9 @@ def test_a_restored_process_holds_the_same_messages_and_waits_for_the_same(what:
             twin = process.restored(process.snapshot())
             assert len(twin) == len(process)
             assert twin.waiting() == process.waiting()
-            assert [twin.save_packet(p) for p in twin.held()] == [process.save_packet(p) for p in process.held()]
+            assert [twin.save_packet(p) for p in twin.held()] == [
+                process.save_packet(p) for p in process.held()
+            ]
             assert twin.protocol.broken() == process.protocol.broken()
 
 

@@ -199,9 +199,7 @@ class HoldBack(Generic[Payload]):
             unmet = ((fact, least, self.facts.get(fact, 0)) for fact, least in self._unmet(item))
             yield Wait(item.key, tuple(unmet))
 
-    def replace(
-        self, decide: Callable[[Payload], tuple[Iterable[Threshold], Any, Payload] | None]
-    ) -> None:
+    def replace(self, decide: Callable[[Payload], tuple[Iterable[Threshold], Any, Payload] | None]) -> None:
         """Give held items new thresholds, rank and payload where `decide` names them.
 
         For a process that finds its own memory damaged; costs as much as there are items.
@@ -241,13 +239,13 @@ class HoldBack(Generic[Payload]):
         )
         return (facts, held, passed)
 
-    def restore(self, snapshot: tuple[Any, ...], load: Callable[[Any], Payload] = lambda saved: saved) -> None:
+    def restore(
+        self, snapshot: tuple[Any, ...], load: Callable[[Any], Payload] = lambda saved: saved
+    ) -> None:
         """Become the engine that gave this snapshot; only for an engine that nothing was offered to."""
         facts, held, passed = snapshot
         self.facts = dict(facts)
-        self._passed = {
-            source: what if isinstance(what, int) else set(what) for source, what in passed
-        }
+        self._passed = {source: what if isinstance(what, int) else set(what) for source, what in passed}
         for key, thresholds, rank, saved in held:
             item = _Item(key, tuple(thresholds), rank, self._arrivals, load(saved))
             self._arrivals += 1

@@ -59,7 +59,9 @@ def _load_json(text: str) -> object:
     def pairs(found: list[tuple[str, object]]) -> dict[str, object]:
         keys = [key for key, _ in found]
         if len(set(keys)) < len(keys):
-            raise BadInput(f": the key {shown(next(key for key, _ in found if keys.count(key) > 1))} is there twice")
+            raise BadInput(
+                f": the key {shown(next(key for key, _ in found if keys.count(key) > 1))} is there twice"
+            )
         return dict(found)
 
     return json.loads(text, object_pairs_hook=pairs)

@@ -39,7 +39,7 @@ the codecs and the saving of state are exercised by every step too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from heapq import heappop, heappush
 from itertools import product
 from typing import Any, NamedTuple
@@ -151,9 +151,7 @@ class Scope:
         """(targets, group) of every message that the sender could send."""
         system, me = self.system, only(sender)
         if self.kind.grouped:
-            return [
-                (group.members & ~me, x) for x, group in enumerate(system.groups) if group.members & me
-            ]
+            return [(group.members & ~me, x) for x, group in enumerate(system.groups) if group.members & me]
         if self.kind.broadcast or self.kind.promises(self.options).loss:
             return [(system.everyone & ~me, -1)]
         reach = system.everyone
@@ -294,8 +292,8 @@ class _Explorer:
         if broken:
             findings.append(Finding("broken", f"{self.system.name(process.me)}: {broken}"))
         emitted = []
-        for packet in outcome.packets:
-            entry = _Packet(process.save_packet(packet), -1 if packet.control else new_message, clock)
+        for sent in outcome.packets:
+            entry = _Packet(process.save_packet(sent), -1 if sent.control else new_message, clock)
             emitted.append(self._intern(self.packets, self._packet_ids, entry))
         after = _State(
             process.snapshot(),
@@ -332,9 +330,7 @@ class _Explorer:
 
     # Receptions of one process in one go.
 
-    def receptions(
-        self, local: Local, under_way: frozenset[Copy], latest: int = 0
-    ) -> list[_Received]:
+    def receptions(self, local: Local, under_way: frozenset[Copy], latest: int = 0) -> list[_Received]:
         """Every way to receive some of what is under way, and to tick up to `latest` in between.
 
         A reception that sends something ends its sequence.
@@ -458,9 +454,7 @@ class _Explorer:
                     if result.findings:
                         self._found(state, p, received.path, move, result.findings[0], length + 1)
                         continue
-                    yield from self._reach(
-                        state, p, received, move, result.local, result.emitted, length + 1
-                    )
+                    yield from self._reach(state, p, received, move, result.local, result.emitted, length + 1)
 
     def _reach(
         self,
@@ -520,9 +514,7 @@ class _Explorer:
                 fresh |= only(p)
         return fresh
 
-    def _canonical(
-        self, targets: Processes, group: int, fresh: Processes, states: Sequence[_State]
-    ) -> bool:
+    def _canonical(self, targets: Processes, group: int, fresh: Processes, states: Sequence[_State]) -> bool:
         """Of targets that differ only in untouched processes, the first ones stand for all."""
         taken = targets & fresh
         if taken and fresh & ~taken & ((1 << (taken.bit_length() - 1)) - 1):
@@ -619,9 +611,7 @@ class _Explorer:
         last = () if move is None else (move,)
         self._note(state, [(p, step) for step in (*path, *last)], finding, length)
 
-    def _note(
-        self, state: _Global, moves: Sequence[tuple[int, Move]], finding: Finding, length: int
-    ) -> None:
+    def _note(self, state: _Global, moves: Sequence[tuple[int, Move]], finding: Finding, length: int) -> None:
         report = self.report
         report.findings[finding.kind] = report.findings.get(finding.kind, 0) + 1
         if length < self._best:
@@ -666,8 +656,6 @@ class _Explorer:
 
 def _plain_options(options: Options) -> dict[str, Any]:
     """The protocol's own settings, where they differ from its defaults."""
-    from dataclasses import fields
-
     return {
         f.name: getattr(options, f.name)
         for f in fields(options)

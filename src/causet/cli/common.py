@@ -11,7 +11,14 @@ from typing import Any, TypeVar
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from causet.model import BadInput, System, named_processes
 from causet.protocols import PROTOCOLS, Options, Protocol, as_printed_rows, make_options
@@ -28,7 +35,7 @@ def as_printed_option(function: F) -> F:
         flag_value="",
         default=None,
         metavar="[ROW,…]",
-        help="Follow the paper's printed rules: all errata of the protocol, or the rows named (M4, or H1,H2).",
+        help="Follow the paper's printed rules: all errata of the protocol, or the rows named (M4; H1,H2).",
     )(function)
 
 
@@ -59,7 +66,9 @@ def settings_option(function: F) -> F:
 
 
 def json_option(function: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON value for machines.")(function)
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON value for machines.")(
+        function
+    )
 
 
 def settings_of(named: Mapping[str, Any], extra: tuple[str, ...]) -> dict[str, Any]:

@@ -85,8 +85,14 @@ def drawn(events: Sequence[Event], verdict: Verdict) -> str:
     marks = {}
     for violation in verdict.violations:
         for event in events:
-            if (event.kind, event.process, event.message) == ("deliver", violation.process, violation.delivered):
-                marks[event.id] = f"{violation.delivered} delivered before {violation.before}, which precedes it"
+            if (event.kind, event.process, event.message) == (
+                "deliver",
+                violation.process,
+                violation.delivered,
+            ):
+                marks[event.id] = (
+                    f"{violation.delivered} delivered before {violation.before}, which precedes it"
+                )
                 break
     return space_time(events, marks=marks)
 

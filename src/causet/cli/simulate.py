@@ -56,7 +56,11 @@ from causet.simulate.workload import DELAYS, Workload, delay_of
 @as_printed_option
 @click.option("--seed", default=1, show_default=True, help="The same seed gives the same bytes.")
 @click.option(
-    "-o", "output", type=click.Path(path_type=Path), default=None, help="Where the trace goes (.jsonl, .jsonl.gz)."
+    "-o",
+    "output",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="Where the trace goes (.jsonl, .jsonl.gz).",
 )
 @json_option
 def simulate(
@@ -128,16 +132,17 @@ def _told(result: Run, output: Path | None) -> str:
         f"{summary['protocol']}: {summary['messages']:,} messages of {summary['processes']:,} processes, "
         f"{summary['deliveries']:,} deliveries, {summary['control_messages']:,} control messages"
         + (f", {summary['lost']:,} copies lost" if summary["lost"] else ""),
-        f"  stamp: {summary['stamp_entries_mean']:.1f} entries on average, {summary['stamp_entries_max']} at most "
-        f"({result.kind.counts}); {summary['stamp_bytes_mean']:.1f} bytes, {summary['stamp_bytes_max']} at most",
+        f"  stamp entries ({result.kind.counts}): {summary['stamp_entries_mean']:.1f} on average, "
+        f"{summary['stamp_entries_max']} at most",
+        f"  stamp bytes: {summary['stamp_bytes_mean']:.1f} on average, {summary['stamp_bytes_max']} at most",
         f"  delay added over as early as possible: {summary['added_delay_mean']:.3f} on average, "
         f"{summary['added_delay_max']:.3f} at most",
     ]
     if result.findings.violations:
         first = result.findings.first[0]
         lines.append(
-            f"  OUT OF ORDER: {result.findings.violations:,} deliveries; the first: {first.process} delivered "
-            f"{first.delivered} before {first.before}, which precedes it"
+            f"  OUT OF ORDER: {result.findings.violations:,} deliveries; the first: {first.process} "
+            f"delivered {first.delivered} before {first.before}, which precedes it"
         )
     if result.findings.duplicates:
         lines.append(f"  TWICE: {result.findings.duplicates:,} deliveries")
@@ -151,4 +156,3 @@ def _told(result: Run, output: Path | None) -> str:
     if output is not None:
         lines.append(f"  trace: {output}")
     return "\n".join(lines)
-

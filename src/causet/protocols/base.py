@@ -329,7 +329,9 @@ class Process:
         """The clock shows `now`."""
         protocol, engine = self.protocol, self._engine
         learned = protocol.tick(now)
-        engine.replace(lambda packet: ((), protocol.rank(packet), packet) if protocol.overdue(packet) else None)
+        engine.replace(
+            lambda packet: ((), protocol.rank(packet), packet) if protocol.overdue(packet) else None
+        )
         outcome = self._apply(learned)
         for key in protocol.forgotten():
             engine.forget(key)

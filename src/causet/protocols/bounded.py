@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from causet.holdback import Fact, Threshold
@@ -61,7 +62,9 @@ class BoundedOptions(base.Options):
         for k in sorted({self.threshold(p, n) for p in range(n)}):
             if "S4" in self.as_printed:
                 if not n < k <= n * n:
-                    raise BadInput(f"k = {k} is outside the range of the paper, n < k ≤ n²: {n + 1} … {n * n}")
+                    raise BadInput(
+                        f"k = {k} is outside the range of the paper, n < k ≤ n²: {n + 1} … {n * n}"
+                    )
             elif k < n - 1:
                 raise BadInput(
                     f"k = {k} is too small: after a message to each other process {n - 1} entries are left "
@@ -203,8 +206,10 @@ class Bounded(Protocol):
 
     def explain(self, fact: Fact, least: int, now: int) -> str:
         name = self.system.name(int(str(fact)))
-        return f"message {least} of {name} to {self.system.name(self.me)} (extra ones count), {now} came so far"
+        return (
+            f"message {least} of {name} to {self.system.name(self.me)} (extra ones count), {now} came so far"
+        )
 
 
 def _rising(values: Sequence[int]) -> bool:
-    return all(a < b for a, b in zip(values, values[1:], strict=False))
+    return all(a < b for a, b in pairwise(values))

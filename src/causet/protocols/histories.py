@@ -207,9 +207,7 @@ class Histories(Protocol):
         return tuple(uids)
 
     def state(self) -> Any:
-        return tuple(
-            (s, c, A, C) for s, sent in sorted(self.H.items()) for c, (A, C) in sorted(sent.items())
-        )
+        return tuple((s, c, A, C) for s, sent in sorted(self.H.items()) for c, (A, C) in sorted(sent.items()))
 
     def load(self, state: Any) -> None:
         self.H = {}

@@ -208,7 +208,7 @@ class Merge(Protocol):
     def _possible(self, stamp: Timestamp) -> bool:
         """Whether r is in the window that G1 and G2 leave."""
         options = self.options
-        return self.rt - options.delta - options.epsilon <= stamp.r <= self.rt + options.epsilon
+        return bool(self.rt - options.delta - options.epsilon <= stamp.r <= self.rt + options.epsilon)
 
     def _unwrapped(self, stamp: Timestamp) -> Timestamp:
         """With clocks modulo B: the r in [rt - ε - δ, rt + ε] that the stamp means."""

@@ -191,9 +191,7 @@ class _Run:
         for observer in self._observers:
             observer.lost(p, packet, time)
 
-    def _after(
-        self, p: int, outcome: Outcome, time: float, delays: tuple[float, ...] | None = None
-    ) -> None:
+    def _after(self, p: int, outcome: Outcome, time: float, delays: tuple[float, ...] | None = None) -> None:
         """Send what a step of process p sends, and tell what it delivers."""
         tally, protocol = self.tally, self.processes[p].protocol
         if outcome.packets:

@@ -18,9 +18,9 @@ from typing import Any
 import yaml
 
 from causet.model import BadInput, Event, Processes, System, mask, members, only
+from causet.plain import load_plain
 from causet.protocols import Options, Outcome, Packet, Process, Protocol
 from causet.simulate.record import Recorder, sent_in
-from causet.plain import load_plain
 from causet.topology import build_system
 
 MOST_STEPS = 1_000_000
@@ -110,7 +110,9 @@ class _Steps:
         if data == "drain":
             return Step("drain")
         if not isinstance(data, dict):
-            raise BadInput(f"{data!r} is no step; steps are mappings such as {{receive: a, at: p2}}, or drain")
+            raise BadInput(
+                f"{data!r} is no step; steps are mappings such as {{receive: a, at: p2}}, or drain"
+            )
         if None in data:  # YAML reads a bare `null` as no value
             data = {"null" if key is None else key: value for key, value in data.items()}
         kinds = [kind for kind in self.FIELDS if kind in data]
@@ -254,7 +256,9 @@ def write_schedule(schedule: Schedule) -> str:
 def _inline(value: Any) -> str:
     if isinstance(value, tuple):
         value = list(value)
-    text: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**9, allow_unicode=True)
+    text: str = yaml.safe_dump(
+        value, default_flow_style=True, sort_keys=False, width=10**9, allow_unicode=True
+    )
     return text.removesuffix("\n").removesuffix("\n...")
 
 
