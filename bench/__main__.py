@@ -21,10 +21,16 @@ BENCHMARKS: dict[str, Benchmark] = {
 def main(arguments: Sequence[str], benchmarks: Mapping[str, Benchmark] = BENCHMARKS) -> int:
     """Run the benchmarks named, or all; the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m bench", description=bench.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m bench",
+        description=bench.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(benchmarks)}; all if none")
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions and messages, for a first look")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"one of {', '.join(benchmarks)}; all if none"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer repetitions and messages, for a first look"
+    )
     asked = parser.parse_args(arguments)
     unknown = [name for name in asked.names if name not in benchmarks]
     if unknown:

@@ -4,8 +4,12 @@ The same number of messages goes through in both cases, in batches of the backlo
 every message of it has to wait, then what they wait for comes, and all are released. Checked in every run:
 nothing is free before that, nothing is left after it.
 
-The messages are made beforehand, in the order of their arrival. What is timed is offering, advancing facts
-and popping, with the facts that each released message raises, as a protocol would.
+The messages are made beforehand, down to their numbers, in the order of their arrival: so they lie in memory
+as messages do that come in one by one. What is timed is offering, advancing facts
+and popping, with the facts that each released message raises, as a protocol would. The required figure is
+with the garbage collector on, as users have it; the one without is for information (see `timing`).
+
+With `--quick` 20,000 wait in place of 100,000.
 
 Shapes of waiting:
 
@@ -24,11 +28,10 @@ from functools import partial
 from random import Random
 from typing import NamedTuple
 
-from bench.result import Result, Spoilt
+from bench.result import Figure, Result, Spoilt
 from bench.timing import best
 from causet.holdback import HoldBack, Key, Threshold
 
-FEW, MANY = 1_000, 100_000
 REQUIRED = 3.0
 FACTS = 4
 SENDERS = 50
@@ -69,23 +72,29 @@ def chain(batch: int, size: int, draw: Random) -> Batch:
 def relay(batch: int, size: int, draw: Random) -> Batch:
     value = batch + 1
     offers = [
-        Offer((place, value), ((place, value),), ((place + 1, value),), 0) for place in range(size - 1, -1, -1)
+        Offer((place, value), ((place, value),), ((place + 1, value),), 0)
+        for place in range(size - 1, -1, -1)
     ]
     return Batch(offers, [(0, value)])
 
 
+def _shuffled(size: int, draw: Random) -> list[int]:
+    places = list(range(size))
+    draw.shuffle(places)
+    return places
+
+
 def _one_fact(batch: int, size: int, draw: Random) -> list[Offer]:
-    start = batch * size
-    numbers = list(range(start + 1, start + size + 1))
-    draw.shuffle(numbers)
-    return [Offer(("p", number), (("fact", number),), (), number) for number in numbers]
+    first = batch * size + 1
+    return [
+        Offer(("p", first + place), (("fact", first + place),), (), first + place)
+        for place in _shuffled(size, draw)
+    ]
 
 
 def steps(batch: int, size: int, draw: Random) -> Batch:
-    start = batch * size
-    return Batch(
-        _one_fact(batch, size, draw), [("fact", value) for value in range(start + 1, start + size + 1)]
-    )
+    first = batch * size + 1
+    return Batch(_one_fact(batch, size, draw), [("fact", first + step) for step in range(size)])
 
 
 def burst(batch: int, size: int, draw: Random) -> Batch:
@@ -94,44 +103,35 @@ def burst(batch: int, size: int, draw: Random) -> Batch:
 
 def several(batch: int, size: int, draw: Random) -> Batch:
     """The last fact rises step by step, and messages are numbered by what they wait for there."""
-    start = batch * size
-    columns = [list(range(start + 1, start + size + 1)) for _ in range(FACTS)]
-    for column in columns:
-        draw.shuffle(column)
+    first, last = batch * size + 1, FACTS - 1
+    columns = [_shuffled(size, draw) for _ in range(FACTS)]
     offers = [
-        Offer(("p", values[-1]), tuple(enumerate(values)), (), 0) for values in zip(*columns, strict=True)
+        Offer(("p", first + places[last]), tuple((f, first + place) for f, place in enumerate(places)), (), 0)
+        for places in zip(*columns, strict=True)
     ]
-    whole = [(fact, start + size) for fact in range(FACTS - 1)]
-    return Batch(offers, [*whole, *((FACTS - 1, value) for value in range(start + 1, start + size + 1))])
+    at_once = [(fact, first + size - 1) for fact in range(last)]
+    return Batch(offers, [*at_once, *((last, first + step) for step in range(size))])
 
 
 def dag(batch: int, size: int, draw: Random) -> Batch:
-    """Facts are senders, as in the protocols; what has no cause in this batch waits for a gate."""
-    per_sender = size // SENDERS
-    line = [sender for sender in range(SENDERS) for _ in range(per_sender)]
+    """Facts are senders, as in the protocols; the first message waits for a gate, all others for it."""
+    start = batch * (size // SENDERS)
+    line = [sender for sender in range(SENDERS) for _ in range(size // SENDERS)]
     draw.shuffle(line)
-    numbers = [batch * per_sender] * SENDERS
-    ids: list[tuple[int, int]] = []
-    needs: list[tuple[Threshold, ...]] = []
+    sent = [0] * SENDERS
+    ids: list[tuple[int, int]] = []  # (sender, number within the batch)
+    causes: list[list[tuple[int, int]]] = []
     for place, sender in enumerate(line):
-        previous = (sender, numbers[sender])
-        causes = {draw.randrange(max(0, place - RECENT), place) for _ in range(CAUSES)} if place else set()
-        wanted = [previous, *(ids[cause] for cause in sorted(causes))] if place else [("gate", batch + 1)]
-        numbers[sender] += 1
-        ids.append((sender, numbers[sender]))
-        needs.append(tuple(wanted))
-    arrivals = list(range(len(line)))
-    draw.shuffle(arrivals)
-    # Made anew in the order of arrival, for that is how memory is laid out when messages come in.
-    offers = [
-        Offer(
-            (ids[place][0], ids[place][1]),
-            tuple([(fact, least) for fact, least in needs[place]]),
-            ((ids[place][0], ids[place][1]),),
-            0,
-        )
-        for place in arrivals
-    ]
+        recent = {draw.randrange(max(0, place - RECENT), place) for _ in range(CAUSES)} if place else set()
+        causes.append([(sender, sent[sender]), *(ids[cause] for cause in sorted(recent))])
+        sent[sender] += 1
+        ids.append((sender, sent[sender]))
+    offers = []
+    for place in _shuffled(len(line), draw):
+        thresholds = tuple([(s, start + number) for s, number in causes[place]])
+        sender, number = ids[place][0], start + ids[place][1]
+        needs = thresholds if place else (("gate", batch + 1), *thresholds)
+        offers.append(Offer((sender, number), needs, ((sender, number),), 0))
     return Batch(offers, [("gate", batch + 1)])
 
 
@@ -171,33 +171,53 @@ def work(batches: Sequence[Batch]) -> int:
     return released
 
 
-def compare(name: str, few: int, many: int, repetitions: int, off: int) -> Result:
-    """One shape at both sizes; `off` is the number of repetitions without the garbage collector."""
-    works = {
-        backlog: partial(work, batches_of(SHAPES[name], backlog, many)) for backlog in (few, many)
-    }
-    on = best(works, repetitions)
-    each = {backlog: taken / many * 1e6 for backlog, taken in on.items()}
-    figures: dict[str, float | int | str] = {
+class Plan(NamedTuple):
+    few: int
+    many: int
+    repetitions: int
+    without: int
+    """repetitions without the garbage collector"""
+
+
+FULL = Plan(1_000, 100_000, repetitions=4, without=2)
+QUICK = Plan(1_000, 20_000, repetitions=3, without=0)
+
+
+def compare(name: str, plan: Plan) -> Result:
+    """One shape at both sizes."""
+    few, many = plan.few, plan.many
+    works = {backlog: partial(work, batches_of(SHAPES[name], backlog, many)) for backlog in (few, many)}
+
+    def measured(repetitions: int, collect: bool) -> tuple[float, float, float]:
+        """Microseconds per message with few and many waiting, and their ratio."""
+        taken = best(works, repetitions, collect=collect)
+        return taken[few] / many * 1e6, taken[many] / many * 1e6, taken[many] / taken[few]
+
+    at_few, at_many, ratio = measured(plan.repetitions, collect=True)
+    told = f"{at_few:.2f} → {at_many:.2f} µs per message"
+    figures: dict[str, Figure] = {
         "shape": name,
         "messages": many,
         "few": few,
         "many": many,
-        "microseconds_few": each[few],
-        "microseconds_many": each[many],
+        "microseconds_few": at_few,
+        "microseconds_many": at_many,
     }
-    told = f"{each[few]:.2f} → {each[many]:.2f} µs per message"
-    if off:
-        without = best(works, off, collect=False)
-        figures["ratio_gc_off"] = without[many] / without[few]
-        figures["microseconds_few_gc_off"] = without[few] / many * 1e6
-        figures["microseconds_many_gc_off"] = without[many] / many * 1e6
-        told += f"; without garbage collector {without[many] / without[few]:.3f}"
-    return Result(
-        "holdback", f"{name}, {few:,} → {many:,} waiting", each[many] / each[few], told, figures, REQUIRED
-    )
+    if plan.without:
+        at_few, at_many, off = measured(plan.without, collect=False)
+        told += f"; without garbage collector {at_few:.2f} → {at_many:.2f} µs, ratio {off:.3f}"
+        figures |= {
+            "ratio_gc_off": off,
+            "microseconds_few_gc_off": at_few,
+            "microseconds_many_gc_off": at_many,
+        }
+    return Result("holdback", f"{name}, {few:,} → {many:,} waiting", ratio, told, figures, REQUIRED)
+
+
+def measure(plan: Plan) -> Iterator[Result]:
+    for name in SHAPES:
+        yield compare(name, plan)
 
 
 def results(quick: bool) -> Iterator[Result]:
-    for name in SHAPES:
-        yield compare(name, FEW, MANY, 2 if quick else 7, 0 if quick else 5)
+    return measure(QUICK if quick else FULL)

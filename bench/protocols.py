@@ -28,7 +28,7 @@ class Plan(NamedTuple):
     """(processes, shape) → messages"""
     repetitions: int
     enough: float
-    """seconds after which a protocol has been repeated often enough"""
+    """seconds of one protocol after which it has been repeated often enough"""
 
 
 FULL = Plan(
@@ -43,8 +43,8 @@ FULL = Plan(
         (128, RING): 2000,
         (128, ALL): 150,
     },
-    repetitions=7,
-    enough=3.0,
+    repetitions=25,
+    enough=1.0,
 )
 QUICK = Plan(
     {
@@ -58,8 +58,8 @@ QUICK = Plan(
         (128, RING): 300,
         (128, ALL): 20,
     },
-    repetitions=2,
-    enough=0.5,
+    repetitions=5,
+    enough=0.1,
 )
 
 NONE = PROTOCOLS["none"]

@@ -40,7 +40,10 @@ class Result:
 
     def complaint(self) -> str:
         """The sentence that says which bound was missed."""
-        return f"missed: {self.bench}, {self.case}: the ratio is {self.ratio:.3f}, and at most {self.most:g} is required"
+        return (
+            f"missed: {self.bench}, {self.case}: the ratio is {self.ratio:.3f}, and at most {self.most:g} is "
+            "required"
+        )
 
 
 Benchmark = Callable[[bool], Iterable[Result]]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
-from causet.model import Group, System, mask, members, named_processes, only
+from causet.model import BadInput, Group, System, mask, members, named_processes, only
 from causet.protocols import (
     PROTOCOLS,
     Options,
@@ -23,7 +23,7 @@ from causet.protocols import (
 )
 
 SIZES = (2, 3, 9)
-GROUPS = {
+GROUPS: dict[int, list[tuple[int, ...]]] = {
     2: [(0, 1)],
     3: [(0, 1), (1, 2), (0, 1, 2)],
     9: [(0, 1, 2, 3), (3, 4, 5), (0, 5, 6, 7, 8), tuple(range(9))],
@@ -91,8 +91,12 @@ def execution(setting: Setting, length: int, seed: int = 0) -> Execution:
     clock = 0
 
     def happen(step: Input) -> None:
+        try:
+            outcome = step.feed(processes[step.me])
+        except BadInput:  # more than a tick can bear, say: refused, and nothing has changed
+            return
         inputs.append(step)
-        for packet in step.feed(processes[step.me]).packets:
+        for packet in outcome.packets:
             packets.append(packet)
             under_way.extend((target, packet) for target in members(packet.to))
 

@@ -37,7 +37,7 @@ def load_plain(path: str | Path) -> object:
         line = raw.count(b"\n", 0, error.start) + 1
         raise BadInput(f"{path}, line {line}: not UTF-8 text") from None
     try:
-        return _load_json(text) if path.suffix.lower() == ".json" else _load_yaml(text)
+        return _load_json(text) if path.suffix.lower() == ".json" else load_yaml(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{path}, line {mark.line + 1}" if mark else f"{path}"
@@ -67,7 +67,8 @@ def _load_json(text: str) -> object:
     return json.loads(text, object_pairs_hook=pairs)
 
 
-def _load_yaml(text: str) -> object:
+def load_yaml(text: str) -> object:
+    """What a YAML text holds; BadInput for what a file may not hold, the parser's own error for bad YAML."""
     # libyaml's loader is seven times as fast; pyyaml may have been built without it.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     _check_yaml(text, loader)

@@ -144,6 +144,8 @@ class Scope:
     own_copies: bool = False
     """Whether a message may name its own sender as a target."""
     most_states: int = 5_000_000
+    first_only: bool = False
+    """Stop at the first finding, which need not be the shortest then."""
     symmetric: bool | None = None
     """Whether processes are interchangeable; by default where nothing tells them apart."""
 
@@ -421,6 +423,8 @@ class _Explorer:
             report.states += 1
             if report.states > scope.most_states:
                 report.complete = False
+                break
+            if scope.first_only and report.findings:
                 break
             if self.progress is not None and report.states % 1000 == 0:
                 self.progress(report.states)

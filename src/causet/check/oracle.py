@@ -102,8 +102,12 @@ def judge(
     *,
     lost: Collection[tuple[str, str]] = frozenset(),
     loss_counts: bool = False,
+    receptions_teach: bool = False,
 ) -> Verdict:
     """Judge an execution; its events may stand in any order.
+
+    `receptions_teach` is for protocols that promise more than causal order of deliveries: then a process
+    knows a message from its reception on, and what it sends afterwards comes after it.
 
     `lost` holds the pairs (process, message) that the network lost on the way to that process. They are
     excused, unless the protocol promises against loss: then `loss_counts`, and `lost` is ignored. A lost
@@ -113,7 +117,7 @@ def judge(
     >>> judge([sent, Event("p2", 1, "deliver", message="a")]).status
     'valid'
     """
-    run = _Execution(events)
+    run = _Execution(events, receptions_teach)
     excused = frozenset() if loss_counts else frozenset(lost)
     pasts = run.pasts()
     violations: list[Violation] = []
@@ -165,7 +169,8 @@ def causal_pasts(events: Sequence[Event]) -> dict[str, frozenset[str]]:
 class _Execution:
     """The events as the definition needs them: who did what in which order, and direct precedence."""
 
-    def __init__(self, events: Sequence[Event]) -> None:
+    def __init__(self, events: Sequence[Event], receptions_teach: bool = False) -> None:
+        self.teaching = ("send", "deliver", "receive") if receptions_teach else ("send", "deliver")
         self.histories = _histories(events)
         self.control = {event.message for event in events if event.control and event.message is not None}
         sends = self._sends()
@@ -238,7 +243,7 @@ class _Execution:
             for kind, id in self.traffic(process):
                 if kind == "send":
                     direct[self.index[id]] = known
-                if kind in ("send", "deliver"):
+                if kind in self.teaching:
                     known |= self.bit(id)
         return direct
 

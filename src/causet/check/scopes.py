@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from causet.check.explorer import CLOSING_ROUNDS, Scope
@@ -40,9 +40,14 @@ def scopes_for(
     settings: Mapping[str, Any] | None = None,
     as_printed: str | None = None,
     nulls: int = 1,
+    horizons: Sequence[tuple[int, int]] | None = None,
     most_states: int = 5_000_000,
 ) -> list[Named]:
-    """The explorations of a protocol, one after the other."""
+    """The explorations of a protocol, one after the other.
+
+    `horizons` are pairs (messages, last clock value) for protocols with a clock; by default all messages
+    with ticks up to 1, and 3 of them with ticks up to 2.
+    """
     if not 2 <= processes <= 6:
         raise BadInput(f"processes = {processes}: an exploration takes from 2 to 6")
     if not 1 <= messages <= 8:
@@ -77,7 +82,7 @@ def scopes_for(
         own = bool(rows & {"H2", "H3"})
         base = Scope(kind, system, options, messages, nulls, own_copies=own, most_states=most_states)
         if kind.clocked:
-            for count, horizon in ((messages, 1), (min(messages, 3), 2)):
+            for count, horizon in horizons or ((messages, 1), (min(messages, 3), 2)):
                 label = f"{count} messages to everybody, copies lost, clocks up to {horizon} before the end"
                 found_scopes.append(Named(label, Scope(**_fields(base, messages=count, horizon=horizon))))
         elif kind.nulls:

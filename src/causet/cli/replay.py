@@ -63,7 +63,7 @@ def replay(
     settings = {name: value for name, value in plan.options.items() if name in known}
     options = options_of(kind, plan.system, settings | settings_of(named, extra), as_printed)
     result = replayed(plan, kind, options)
-    verdict = judge(result.events, lost=result.lost)
+    verdict = judge(result.events, lost=result.lost, receptions_teach=kind.hears)
     told = _told(result, verdict)
     if output is not None:
         write_trace(output, result.events)
@@ -75,7 +75,7 @@ def replay(
         for event in result.events:
             click.echo(to_json(event))
         click.echo(told, err=True)
-    sys.exit(1 if verdict.violations or verdict.duplicates or result.stuck else 0)
+    sys.exit(1 if verdict.violations or verdict.duplicates or result.stuck or result.broken else 0)
 
 
 def drawn(events: Sequence[Event], verdict: Verdict) -> str:
@@ -106,10 +106,11 @@ def _told(result: Replay, verdict: Verdict) -> str:
             f"but {chain}"
         )
     lines += [f"TWICE: {process} delivered {message} again" for process, message in verdict.duplicates]
+    lines += [f"BROKEN: {line}" for line in result.broken]
     if result.held:
         state = "STUCK: everything has arrived, and" if result.stuck else "not everything was received;"
         lines += [f"{state} {line}" for line in result.held]
-    if not (verdict.violations or verdict.duplicates or result.held):
+    if not (verdict.violations or verdict.duplicates or result.held or result.broken):
         lines.append("every process delivered in causal order")
     return "\n".join(lines)
 
@@ -126,6 +127,7 @@ def _summary(result: Replay, verdict: Verdict) -> dict[str, Any]:
         "duplicates": [list(pair) for pair in verdict.duplicates],
         "held": list(result.held),
         "stuck": result.stuck,
+        "broken": list(result.broken),
         "under_way": result.under_way,
         "rounds": result.rounds,
         "trace": [json.loads(to_json(event)) for event in result.events],

@@ -24,7 +24,7 @@ message's, and a held message that would wait longer than any can is released.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -51,7 +51,7 @@ class MergeOptions(base.Options):
     delta_min: int = 0
     """δ_min: the least that a message takes."""
     events_per_tick: int = 256
-    """K: the most events of one process in one tick."""
+    """K: the most events of one process in one tick; receptions beyond it are put off to the next."""
     modulus: int = 0
     """B: stamps carry r modulo B; 0 for whole numbers."""
     clock: str = "kn"
@@ -66,6 +66,11 @@ class MergeOptions(base.Options):
                 raise BadInput(f"{name} = {getattr(self, name)}: it cannot be negative")
         if max(self.epsilon, self.delta) > 1_000_000:
             raise BadInput("epsilon and delta are in ticks and at most 1,000,000: use a coarser tick")
+        if self.clock == "kn" and self.epsilon > 10_000:
+            raise BadInput(
+                f"epsilon = {self.epsilon}: a timestamp would have {2 * self.epsilon + 1} counters; use a coarser "
+                "tick, or clock = rc"
+            )
         if self.events_per_tick < 1:
             raise BadInput(f"events_per_tick = {self.events_per_tick}: at least one event must fit a tick")
         if self.delta_min > self.delta:
@@ -113,6 +118,7 @@ class Merge(Protocol):
         self.rt = 0
         self.stamp = self.shape.first(0) if self.bounded_c else Timestamp(0, 0, ())
         self.events = 0  # in this tick
+        self.deferred: list[Timestamp] = []  # received beyond K events in this tick
         self.passed: deque[tuple[int, Key]] = deque()  # (tick, key): what was delivered lately
 
     # The clock.
@@ -120,12 +126,21 @@ class Merge(Protocol):
     def tick(self, now: int) -> Learned:
         if not self.rt <= now < FAR:
             raise BadInput(f"a clock that shows {self.rt} cannot go to {now}")
-        if now > self.rt:
-            self.events = 0
+        later = now > self.rt
         self.rt = now
         if not self.printed("K3"):
             self._age()
+        if later:
+            self.events = 0
+            self._catch_up()
         return Learned([(CLOCK, now)])
+
+    def _catch_up(self) -> None:
+        """What came beyond K events in the last tick is received now, as one event of many messages."""
+        if self.deferred:
+            waiting, self.deferred = self.deferred, []
+            self.events = 1
+            self._event(*waiting)
 
     def _age(self) -> None:
         """Bring the own timestamp to rt, and reset it if a fault has touched it."""
@@ -153,33 +168,29 @@ class Merge(Protocol):
             return all(0 <= known <= self.shape.most for known in stamp.kn)
         return self.shape.holds(stamp)
 
-    def _event(self, received: Timestamp | None = None) -> Timestamp:
-        """Figure 1: one more event, which may have received a message."""
+    def _event(self, *received: Timestamp) -> Timestamp:
+        """Figure 1: one more event, which may have received messages."""
         self._age()
         if not self.bounded_c and self.printed("K5"):
             return self._figure_3(received)
         if not self.bounded_c:
-            c = self.stamp.c
-            if received is not None:
-                c = max(c, received.r + received.c - self.rt + 1)
-            self.stamp = Timestamp(self.rt, c, ())
+            known = [m.r + m.c - self.rt + 1 for m in received]
+            self.stamp = Timestamp(self.rt, max(self.stamp.c, *known, 0), ())
             return self.stamp
-        if received is not None:
-            self.stamp = self.shape.joined(self.stamp, received)
+        for stamp in received:
+            self.stamp = self.shape.joined(self.stamp, stamp)
         self.stamp = self.shape.counted(self.stamp)
         if not self.shape.holds(self.stamp):
             self.stamp = self.shape.first(self.rt)
         return self.stamp
 
-    def _figure_3(self, received: Timestamp | None) -> Timestamp:
+    def _figure_3(self, received: Sequence[Timestamp]) -> Timestamp:
         """K5, as printed: a timestamp of which nothing was heard for 2ε starts again at c = 0."""
         mine, now, old = self.stamp, self.rt, self.rt - 2 * self.options.epsilon
-        if mine.r < old and (received is None or received.r < old):
+        if mine.r < old and all(m.r < old for m in received):
             c = 0
         else:
-            c = max(0, mine.r + mine.c - now)
-            if received is not None:
-                c = max(c, received.r + received.c - now + 1)
+            c = max(0, mine.r + mine.c - now, *(m.r + m.c - now + 1 for m in received))
         self.stamp = Timestamp(now, c, ())
         return self.stamp
 
@@ -202,7 +213,12 @@ class Merge(Protocol):
         stamp = self._unwrapped(packet.stamp)
         if not self.printed("K2") and not self._possible(stamp):
             return None
-        self._event(self._repaired(stamp))
+        stamp = self._repaired(stamp)
+        if self.events >= self.options.events_per_tick:
+            self.deferred.append(stamp)  # nothing can be sent in between, for that would be an event too
+        else:
+            self.events += 1
+            self._event(stamp)
         return NOTHING
 
     def _possible(self, stamp: Timestamp) -> bool:
@@ -307,12 +323,16 @@ class Merge(Protocol):
         return Timestamp(r, c, kn)
 
     def state(self) -> Any:
-        return (self.rt, self.events, tuple(self.stamp), tuple(self.passed))
+        deferred = tuple(tuple(stamp) for stamp in self.deferred)
+        return (self.rt, self.events, tuple(self.stamp), tuple(self.passed), deferred)
 
     def load(self, state: Any) -> None:
-        self.rt, self.events, (r, c, kn), passed = state
+        self.rt, self.events, (r, c, kn), passed, deferred = state
+        self.deferred = [Timestamp(*stamp) for stamp in deferred]
         self.stamp = Timestamp(r, c, tuple(kn))
         self.passed = deque((tick, (source, number)) for tick, (source, number) in passed)
 
     def explain(self, fact: Fact, least: int, now: int) -> str:
+        if fact != CLOCK:
+            return "a moment that has passed (K2 as printed: it came after its time)"
         return f"the local clock at {least} (now {now}), when no predecessor can still come"

@@ -192,8 +192,13 @@ class _Run:
             observer.lost(p, packet, time)
 
     def _after(self, p: int, outcome: Outcome, time: float, delays: tuple[float, ...] | None = None) -> None:
-        """Send what a step of process p sends, and tell what it delivers."""
+        """Send what a step of process p sends, and tell what it delivers.
+
+        A message comes before what its send frees; else deliveries come first, for they cause the rest.
+        """
         tally, protocol = self.tally, self.processes[p].protocol
+        if delays is None:
+            self._tell_delivered(p, outcome, time)
         if outcome.packets:
             for sent in sent_in(outcome.packets, protocol):
                 first = sent.packets[0]
@@ -206,6 +211,13 @@ class _Run:
                 for observer in self._observers:
                     observer.sent(sent, time)
                 self._travel(sent, time, delays)
+        if delays is not None:
+            self._tell_delivered(p, outcome, time)
+        if tally.broken is None:
+            tally.broken = protocol.broken()
+
+    def _tell_delivered(self, p: int, outcome: Outcome, time: float) -> None:
+        tally = self.tally
         for packet in outcome.delivered:
             tally.deliveries += 1
             tally.outstanding -= 1
@@ -213,8 +225,6 @@ class _Run:
             self._idle = 0
             for observer in self._observers:
                 observer.delivered(p, packet, time)
-        if tally.broken is None:
-            tally.broken = protocol.broken()
 
     def _travel(self, sent: Sent, time: float, delays: tuple[float, ...] | None) -> None:
         network, control = self._network, sent.packets[0].control

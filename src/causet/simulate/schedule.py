@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from causet.model import BadInput, Event, Processes, System, mask, members, only
-from causet.plain import load_plain
+from causet.plain import load_plain, load_yaml
 from causet.protocols import Options, Outcome, Packet, Process, Protocol
 from causet.simulate.record import Recorder, sent_in
 from causet.topology import build_system
@@ -58,6 +58,11 @@ def read_schedule(path: Path) -> Schedule:
         return schedule_of(content)
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
+
+
+def parse(text: str) -> Schedule:
+    """The schedule of a text in YAML."""
+    return schedule_of(load_yaml(text))
 
 
 def schedule_of(data: object) -> Schedule:
@@ -296,7 +301,7 @@ class Replay:
     held: tuple[str, ...]
     """What each message that is still held waits for, in words."""
     under_way: int
-    """Copies that were never received."""
+    """Copies of messages that were never received; null messages do not count."""
     lost: frozenset[tuple[str, str]]
     """(process, message) of copies that the network lost."""
     rounds: int
@@ -308,12 +313,18 @@ class Replay:
         """Everything has arrived, and a message is still held."""
         return bool(self.held) and not self.under_way
 
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """What processes promise of their own state and do not keep."""
+        found = [(process, process.protocol.broken()) for process in self.processes]
+        return tuple(f"{p.system.name(p.me)}: {text}" for p, text in found if text is not None)
+
 
 def replay(schedule: Schedule, kind: type[Protocol], options: Options) -> Replay:
     """Run a schedule under a protocol."""
     run = _Run(schedule.system, kind, options)
     for position, step in enumerate(schedule.steps, 1):
-        run.position = position
+        run.now += 1
         try:
             run.take(step)
         except BadInput as error:
@@ -330,7 +341,7 @@ class _Copy:
 
 class _Run:
     def __init__(self, system: System, kind: type[Protocol], options: Options) -> None:
-        self.position = 0
+        self.now = 0  # steps so far, and the rounds of `drain`
         self._system = system
         self._kind = kind
         self._processes = [Process(kind, p, system, options) for p in range(system.size)]
@@ -360,11 +371,11 @@ class _Run:
                     self._tick(p, step.now)
             case "null":
                 assert process is not None
-                self._follow(process, self._processes[process].null(step.group))
+                self._follow(process, self._processes[process].null(step.group), sending=True)
             case "corrupt" if not step.message:
                 assert process is not None
                 self._processes[process].corrupt(Random(step.seed))
-                self._recorder.noted(process, "state damaged", self.position)
+                self._recorder.noted(process, "state damaged", self.now)
             case _:
                 assert process is not None
                 self._one_copy(step, process)
@@ -373,7 +384,7 @@ class _Run:
         process = self._processes[sender]
         self._names[sender, process.sent + 1] = step.message
         group = -1 if step.group is None else step.group
-        self._follow(sender, process.send(step.targets, group))
+        self._follow(sender, process.send(step.targets, group), sending=True)
 
     def _one_copy(self, step: Step, target: int) -> None:
         copies = self._copies.get((step.message, target))
@@ -395,7 +406,7 @@ class _Run:
             copies[0] = _Copy(copy.sent_at, changed(copy.packet, stamp=stamp), target)
 
     def _receive(self, copy: _Copy) -> None:
-        self._recorder.received(copy.target, copy.packet, self.position)
+        self._recorder.received(copy.target, copy.packet, self.now)
         self._follow(copy.target, self._processes[copy.target].receive(copy.packet))
 
     def _tick(self, process: int, now: int) -> None:
@@ -403,16 +414,23 @@ class _Run:
         self._clocks[process] = now
         self._follow(process, outcome)
 
-    def _follow(self, process: int, outcome: Outcome) -> None:
+    def _follow(self, process: int, outcome: Outcome, *, sending: bool = False) -> None:
+        """Tell what a step did: a send comes before what it frees, else deliveries come first."""
+        if not sending:
+            self._tell_delivered(process, outcome)
         for sent in sent_in(outcome.packets, self._processes[process].protocol):
-            self._recorder.sent(sent, self.position)
+            self._recorder.sent(sent, self.now)
             name = self._name(sent.packets[0])
             for packet in sent.packets:
                 for target in members(packet.to):
                     copies = self._copies.setdefault((name, target), [])
-                    copies.append(_Copy(self.position, packet, target))
+                    copies.append(_Copy(self.now, packet, target))
+        if sending:
+            self._tell_delivered(process, outcome)
+
+    def _tell_delivered(self, process: int, outcome: Outcome) -> None:
         for packet in outcome.delivered:
-            self._recorder.delivered(process, packet, self.position)
+            self._recorder.delivered(process, packet, self.now)
 
     def _drain(self) -> None:
         for _ in range(ROUNDS):
@@ -425,10 +443,10 @@ class _Run:
             if not (self._kind.nulls or self._kind.clocked):
                 return
             self._rounds += 1
-            self.position += 1
+            self.now += 1
             if self._kind.nulls:
                 for p, process in enumerate(self._processes):
-                    self._follow(p, process.null())
+                    self._follow(p, process.null(), sending=True)
             if self._kind.clocked:
                 for p, now in enumerate(self._clocks):
                     self._tick(p, now + 1)
@@ -438,7 +456,7 @@ class _Run:
         return Replay(
             tuple(self._events),
             held,
-            sum(map(len, self._copies.values())),
+            sum(not copy.packet.control for copies in self._copies.values() for copy in copies),
             frozenset(self._lost),
             self._rounds,
             tuple(self._processes),

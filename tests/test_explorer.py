@@ -1,0 +1,182 @@
+"""The explorer: every protocol is clean in every interleaving of a small system, every printed error is seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from causet.check.explorer import Report, Scope, explore
+from causet.check.oracle import judge
+from causet.check.scopes import scopes_for
+from causet.model import System, named_processes
+from causet.protocols import PROTOCOLS, make_options, protocol_named
+from causet.simulate.schedule import parse, replay, write_schedule
+
+CORRECT = [name for name, kind in PROTOCOLS.items() if kind.PROMISES.causal]
+
+
+def all_of(name: str, processes: int = 3, messages: int = 4, **more: object) -> list[tuple[Scope, Report]]:
+    scopes = scopes_for(protocol_named(name), processes, messages, **more)  # type: ignore[arg-type]
+    return [(named.scope, explore(named.scope)) for named in scopes]
+
+
+def confirm(scope: Scope, report: Report) -> None:
+    """The counter-example, written and read back, fails in the same way under the oracle."""
+    assert report.shortest is not None and report.finding is not None
+    schedule = parse(write_schedule(report.shortest))
+    result = replay(schedule, scope.kind, scope.options)
+    verdict = judge(result.events, lost=result.lost, receptions_teach=scope.kind.hears)
+    match report.finding.kind:
+        case "unsafe":
+            assert verdict.violations
+        case "stuck":
+            assert result.stuck
+        case "late":
+            assert result.held
+        case _:
+            pytest.fail(f"unexpected {report.finding}")
+
+
+def check_clean(name: str, **more: object) -> None:
+    for scope, report in all_of(name, **more):  # type: ignore[arg-type]
+        assert report.complete
+        assert report.findings == {}
+        # An exploration that tried nothing proves nothing: the smallest of these has 300 states.
+        assert report.states > 300 and report.steps > report.states, scope
+
+
+LARGE = ("slow", "relative", "merge")
+"""Their 4 messages with null messages or ticks at any time take minutes: `make soak` has them whole."""
+
+
+@pytest.mark.parametrize("name", [name for name in CORRECT if name not in LARGE])
+def test_is_clean_in_every_interleaving_of_3_processes_and_4_messages(name: str) -> None:
+    check_clean(name)
+
+
+@pytest.mark.parametrize("name", ["slow", "relative"])
+def test_block_protocols_are_clean_with_4_messages_and_closing_nulls(name: str) -> None:
+    check_clean(name, nulls=0)
+
+
+@pytest.mark.parametrize("name", ["slow", "relative"])
+def test_block_protocols_are_clean_with_a_null_message_at_any_time(name: str) -> None:
+    check_clean(name, groups="pairs")
+    check_clean(name, groups="twins", messages=3)
+
+
+def test_merge_is_clean_with_3_messages_and_ticks_at_any_time() -> None:
+    check_clean("merge", messages=3, horizons=((3, 1), (2, 2)))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", LARGE)
+def test_is_clean_in_every_interleaving_of_the_whole_scope(name: str) -> None:
+    check_clean(name)
+
+
+@pytest.mark.soak
+def test_slow_is_clean_with_two_null_messages_at_any_time() -> None:
+    check_clean("slow", groups="pairs", nulls=2)
+
+
+@pytest.mark.parametrize("shape", ["path", "star", "cycle", "tail"])
+def test_separators_lose_nothing_on_small_graphs(shape: str) -> None:
+    """R9, with every separator of the graph at once; a triangle with a tail takes longer with 4 messages."""
+    [(scope, report)] = all_of("histories", 4, 3 if shape == "tail" else 4, links=shape)
+    assert scope.system.separators
+    assert report.complete and report.findings == {}
+
+
+@pytest.mark.soak
+def test_separators_lose_nothing_on_a_triangle_with_a_tail() -> None:
+    [(_, report)] = all_of("histories", 4, 4, links="tail")
+    assert report.complete and report.findings == {}
+
+
+@pytest.mark.parametrize("settings", [{"r61": False}, {"r7": False}, {"r8": False}, {"r7": False, "r8": False}])
+def test_histories_are_clean_with_each_optional_rule_off(settings: dict[str, bool]) -> None:
+    [(_, report)] = all_of("histories", 3, 3, settings=settings)
+    assert report.complete and report.findings == {}
+
+
+@pytest.mark.parametrize("shape", ["pairs", "twins"])
+def test_the_neighbours_variant_of_fast_is_clean(shape: str) -> None:
+    [(_, report)] = all_of("fast", groups=shape, settings={"variant": "neighbours"})
+    assert report.complete and report.findings == {}
+
+
+def test_merge_is_clean_with_clocks_modulo_B_and_with_the_rc_clock() -> None:
+    for settings in ({"modulus": 4}, {"clock": "rc"}):
+        for _, report in all_of("merge", 3, 2, settings=settings):
+            assert report.complete and report.findings == {}
+
+
+@pytest.mark.parametrize("k", ["2", "3,2,4"])
+def test_bounded_is_clean_with_the_smallest_k_and_with_one_per_process(k: str) -> None:
+    [(_, report)] = all_of("bounded", 3, 3, settings={"k": k})
+    assert report.complete and report.findings == {}
+
+
+@pytest.mark.parametrize("name", ["fifo", "none"])
+def test_the_controls_are_caught_with_three_messages_or_fewer(name: str) -> None:
+    [(scope, report)] = all_of(name, 3, 3)
+    assert report.findings["unsafe"] > 0
+    confirm(scope, report)
+
+
+def test_the_shortest_counter_example_to_fifo_is_the_triangle() -> None:
+    """a to both, an answer b to one of them, which overtakes: 4 steps, and fewer cannot do it."""
+    [(_, report)] = all_of("fifo", 3, 3)
+    assert report.shortest is not None
+    assert [step.kind for step in report.shortest.steps] == ["send", "receive", "send", "receive"]
+
+
+ERRATA = [
+    ("histories", "H1", "unsafe", {}),
+    ("histories", "H2", "stuck", {}),
+    ("histories", "H3", "unsafe", {}),
+    ("histories", "H7", "unsafe", {}),
+    ("relative", "M1", "unsafe", {"groups": "twins"}),
+    ("fast", "M2", "stuck", {"groups": "pairs"}),
+    ("relative", "M3", "unsafe", {"groups": "twins", "messages": 4, "nulls": 0}),
+    ("relative", "M4", "stuck", {"groups": "twins", "messages": 4, "nulls": 0}),
+    ("slow", "M6", "stuck", {"groups": "pairs", "messages": 4, "nulls": 0}),
+    ("bounded", "S1", "stuck", {"messages": 4}),
+    ("bounded", "S2", "unsafe", {"messages": 4}),
+    ("bounded", "S5", "unsafe", {}),
+    ("merge", "K1", "unsafe", {"messages": 2}),
+    ("merge", "K2", "unsafe", {"messages": 2}),
+]
+
+
+@pytest.mark.parametrize(("name", "row", "kind", "more"), ERRATA, ids=[row for _, row, _, _ in ERRATA])
+def test_each_printed_error_is_found(name: str, row: str, kind: str, more: dict[str, object]) -> None:
+    found = all_of(name, as_printed=row, **{"messages": 3, **more})  # type: ignore[arg-type]
+    counts: dict[str, int] = {}
+    for scope, report in found:
+        for finding, count in report.findings.items():
+            counts[finding] = counts.get(finding, 0) + count
+        if report.shortest is not None:
+            confirm(scope, report)
+    assert counts.get(kind, 0) > 0
+
+
+def test_an_exploration_that_stops_at_its_limit_is_not_complete() -> None:
+    [named] = scopes_for(protocol_named("matrix"), 3, 4, most_states=50)
+    report = explore(named.scope)
+    assert not report.complete
+
+
+def test_the_reductions_hide_nothing_that_plain_search_finds() -> None:
+    """Without the symmetry of processes the same kinds of findings come up, and clean stays clean."""
+    system = System(named_processes(3))
+    for name, expected in (("matrix", False), ("fifo", True), ("histories", False)):
+        kind = protocol_named(name)
+        options, _ = make_options(kind, system, {})
+        plain = explore(Scope(kind, system, options, messages=3, symmetric=False))
+        reduced = explore(Scope(kind, system, options, messages=3))
+        assert bool(plain.findings) == bool(reduced.findings) == expected
+        assert plain.states > reduced.states
+        if expected:
+            assert plain.shortest is not None and reduced.shortest is not None
+            assert len(plain.shortest.steps) == len(reduced.shortest.steps)

@@ -1,0 +1,510 @@
+"""Each rule of each protocol, dropped or weakened: the explorer must see every one of them.
+
+A mutant is a subclass with one rule broken. What kills it is named beside it: `unsafe` (a delivery before a
+cause), `stuck`, `late`, `twice` or `broken`. Mutants of the merge's recovery are in its own test file; the
+printed rules of the errata, mutants too, are in test_explorer.py and test_errata.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from causet.check.explorer import Scope, explore
+from causet.check.scopes import scopes_for
+from causet.holdback import Threshold
+from causet.model import only
+from causet.protocols import Packet
+from causet.protocols.base import NOTHING, Learned
+from causet.protocols.bounded import Bounded
+from causet.protocols.clock import Shape, Timestamp
+from causet.protocols.controls import Fifo
+from causet.protocols.direct import Direct
+from causet.protocols.fast import Fast
+from causet.protocols.histories import Histories
+from causet.protocols.matrix import Matrix
+from causet.protocols.merge import Merge
+from causet.protocols.optimal import Optimal
+from causet.protocols.piggyback import Piggyback
+from causet.protocols.relative import SETTLED, Relative
+from causet.protocols.slow import Slow
+from causet.protocols.vector import Vector
+
+MUTANTS: list[Any] = []
+
+
+def mutant(killed_by: str, **scope: Any) -> Any:
+    """Register a mutant with what must be found, and in which scope."""
+
+    def register(kind: Any) -> Any:
+        MUTANTS.append(pytest.param(kind, killed_by, scope, id=f"{kind.name}-{kind.__name__}"))
+        return kind
+
+    return register
+
+
+@pytest.mark.parametrize(("kind", "killed_by", "more"), MUTANTS)
+def test_the_mutant_is_killed(kind: Any, killed_by: str, more: dict[str, Any]) -> None:
+    more = {"processes": 3, "messages": 3, **more}
+    found: set[str] = set()
+    for named in scopes_for(kind, more.pop("processes"), more.pop("messages"), **more):
+        scope = named.scope
+        fields = {name: getattr(scope, name) for name in Scope.__dataclass_fields__}
+        report = explore(Scope(**{**fields, "most_states": 60_000, "symmetric": False}))
+        found |= report.findings.keys()
+        if killed_by in found:
+            return
+    pytest.fail(f"survived; found only {found or 'nothing'}")
+
+
+# Raynal & Schiper
+
+
+@mutant("unsafe")
+class WithoutWaitingForOthers(Matrix):
+    """ii) without "for all k ≠ j"."""
+
+    def needs(self, packet: Packet) -> Iterable[Threshold]:
+        return [wait for wait in super().needs(packet) if wait[0] == packet.sender]
+
+
+@mutant("unsafe")
+class WithoutTheSendersOwnOrder(Matrix):
+    """ii) without REC[j] + 1 = ST[j, i]."""
+
+    def needs(self, packet: Packet) -> Iterable[Threshold]:
+        return [wait for wait in super().needs(packet) if wait[0] != packet.sender]
+
+
+@mutant("unsafe")
+class LearnsNothingFromDeliveries(Matrix):
+    """ii) without SENT := max(SENT, ST)."""
+
+    def deliver(self, packet: Packet) -> Learned:
+        before = self.SENT
+        learned = super().deliver(packet)
+        self.SENT = before
+        return learned
+
+
+@mutant("stuck")
+class CountsNoDelivery(Matrix):
+    """ii) without REC[j] += 1."""
+
+    def deliver(self, packet: Packet) -> Learned:
+        super().deliver(packet)
+        return NOTHING
+
+
+@mutant("unsafe")
+class CountsOneTargetOfAMulticast(Matrix):
+    """i') increments for one target only."""
+
+    def send(self, number: int, targets: int, group: int) -> Learned:
+        learned = super().send(number, targets, group)
+        SENT = learned.packets[0].stamp
+        others = [j for j in range(self.system.size) if targets >> j & 1 and j != self.me]
+        for j in others[1:]:
+            SENT[self.me, j] -= 1
+        return learned
+
+
+# Sanchez & Alvarez
+
+
+@mutant("unsafe")
+class BoundedWithoutWaiting(Bounded):
+    def needs(self, packet: Packet) -> Iterable[Threshold]:
+        return ()
+
+
+@mutant("unsafe")
+class BoundedForgetsItsOwnMessage(Bounded):
+    """Column j is emptied after a send, the message itself included."""
+
+    def _sent_to(self, target: int) -> None:
+        super()._sent_to(target)
+        self.M.pop(target)
+
+
+@mutant("unsafe")
+class BoundedLearnsNothing(Bounded):
+    def _learn(self, j: int, column: dict[int, int]) -> None:
+        pass
+
+
+@mutant("broken")
+class BoundedKeepsItsColumns(Bounded):
+    """A send does not empty the column, and no extra message goes out."""
+
+    def _sent_to(self, target: int) -> None:
+        column = self.M.get(target, {})
+        self.M[target] = {**column, self.me: column.get(self.me, 0) + 1}
+
+    def _extras(self) -> list[Packet]:
+        return []
+
+
+@mutant("unsafe", messages=4)
+class ExtraMessagesWithoutTheirColumn(Bounded):
+    """An extra message carries no constraints."""
+
+    def _extras(self) -> list[Packet]:
+        return [Packet(p.sender, p.number, p.targets, p.to, {}, control=True) for p in super()._extras()]
+
+
+# Rodrigues & Verissimo
+
+
+@mutant("unsafe")
+class WithoutR3(Histories):
+    def needs(self, packet: Packet) -> Iterable[Threshold]:
+        return ()
+
+
+@mutant("unsafe")
+class WithoutR4TheTimestampIsNotAdded(Histories):
+    def deliver(self, packet: Packet) -> Learned:
+        bare = Packet(packet.sender, packet.number, packet.targets, packet.to, (), packet.group)
+        return super().deliver(bare)
+
+
+@mutant("unsafe")
+class WithoutR4TheMessageIsNotAdded(Histories):
+    def deliver(self, packet: Packet) -> Learned:
+        learned = super().deliver(packet)
+        self.H.get(packet.sender, {}).pop(packet.number, None)
+        return learned
+
+
+@mutant("stuck")
+class WithoutR5NothingEntersD(Histories):
+    def deliver(self, packet: Packet) -> Learned:
+        super().deliver(packet)
+        return NOTHING
+
+
+@mutant("unsafe")
+class R7WhereReportedToSome(Histories):
+    """A timestamp leaves out what was reported to one addressee."""
+
+    def _timestamp(self, targets: int) -> Any:
+        kept = super()._timestamp(targets)
+        return tuple(uid for uid in kept if not targets & self.H[uid[0]][uid[1]][1])
+
+
+@mutant("unsafe", messages=4)
+class R8WhereReportedToSome(Histories):
+    """H drops what was reported to one of those it was addressed to."""
+
+    def _drop_reported(self, histories: Any) -> None:
+        super()._drop_reported(histories)
+        for s, sent in list(histories.items()):
+            for c in [c for c, (A, C) in sent.items() if A & C & ~only(s)]:
+                del sent[c]
+            if not sent:
+                self.H.pop(s, None)
+
+
+@mutant("unsafe")
+class R62ReportsToEverybody(Histories):
+    def send(self, number: int, targets: int, group: int) -> Learned:
+        learned = super().send(number, targets, group)
+        for sent in self.H.values():
+            for c, (A, C) in sent.items():
+                if c != number:
+                    sent[c] = (A, C | self.system.everyone)
+        return learned
+
+
+@mutant("unsafe")
+class R63ReportsTheMessageToEverybody(Histories):
+    def deliver(self, packet: Packet) -> Learned:
+        learned = super().deliver(packet)
+        self.H.setdefault(packet.sender, {})[packet.number] = (packet.targets, self.system.everyone)
+        return learned
+
+
+class _R9Without(Histories):
+    """R9 with one of its conditions dropped."""
+
+    forward = backward = reported = True
+
+    def _timestamp(self, targets: int) -> Any:
+        left_out = set()
+        for sep in self.separators:
+            if self.forward and targets & ~sep.forward:
+                continue
+            for s, sent in self.H.items():
+                for c, (A, C) in sent.items():
+                    if (not self.backward or not A & ~sep.backward) and (
+                        not self.reported or not sep.members & ~C
+                    ):
+                        left_out.add((s, c))
+        return tuple(uid for uid in super()._timestamp(targets) if uid[:2] not in left_out)
+
+
+@mutant("unsafe", processes=4, messages=4, links="cycle")
+class R9WithoutReportsToTheSeparator(_R9Without):
+    """S ⊆ C dropped: only the directed 4-cycle shows it, random runs hardly ever."""
+
+    reported = False
+
+
+@mutant("unsafe", links="path")
+class R9WhoeverItIsAddressedTo(_R9Without):
+    """A_n ⊆ B dropped."""
+
+    backward = False
+
+
+@mutant("unsafe", processes=4, messages=4, links="cycle")
+class R9WhereverItGoes(_R9Without):
+    """A_m ⊆ F dropped."""
+
+    forward = False
+
+
+# Macedo
+
+
+@mutant("unsafe", nulls=0)
+class SlowOneBlockTooEarly(Slow):
+    def needs(self, packet: Packet) -> Iterable[Threshold]:
+        return [(x, packet.stamp - 2) for x in self.mine]
+
+
+@mutant("unsafe", nulls=0)
+class SlowLooksAtItsGroupOnly(Slow):
+    def needs(self, packet: Packet) -> Iterable[Threshold]:
+        return [(packet.group, packet.stamp - 1)]
+
+
+@mutant("unsafe", nulls=0, messages=4)
+class SlowReleasesLaterBlocksFirst(Slow):
+    def rank(self, packet: Packet) -> Any:
+        return -packet.stamp
+
+
+@mutant("unsafe", nulls=0)
+class SlowWithoutCA2(Slow):
+    def CA2(self, x: int, block: int) -> None:
+        pass
+
+
+@mutant("unsafe", nulls=0)
+class SlowWithoutCA1(Slow):
+    def CA1(self, x: int) -> int:
+        return max(self.BC.get(0, 0), 1)
+
+
+@mutant("unsafe", nulls=1)
+class SlowNullsPromiseTooMuch(Slow):
+    """A null message that does not move the counter: later messages come in blocks that are complete."""
+
+    def null(self, group: int | None = None) -> Learned:
+        before = dict(self.BC)
+        learned = super().null(group)
+        self.BC = before
+        return learned
+
+
+@mutant("unsafe")
+class FastWithoutTheTest(Fast):
+    def needs(self, packet: Packet) -> Iterable[Threshold]:
+        return ()
+
+
+@mutant("unsafe", messages=4)
+class FastLearnsNothingOfOtherGroups(Fast):
+    def deliver(self, packet: Packet) -> Learned:
+        block, _ = packet.stamp
+        nothing = np.zeros(self.length, dtype=np.int64)
+        stamp = (block, nothing)
+        return super().deliver(
+            Packet(packet.sender, packet.number, packet.targets, packet.to, stamp, packet.group)
+        )
+
+
+@mutant("unsafe")
+class FastForgetsItsOwnMessages(Fast):
+    def send(self, number: int, targets: int, group: int) -> Learned:
+        before = self.GLDV
+        learned = super().send(number, targets, group)
+        self.GLDV = before
+        return learned
+
+
+@mutant("unsafe", nulls=0)
+class RelativeWithoutC01(Relative):
+    def _C01(self, packet: Packet) -> Iterable[Threshold]:
+        return ()
+
+
+@mutant("unsafe", nulls=0)
+class RelativeWithoutC02(Relative):
+    def _C02(self, packet: Packet) -> Iterable[Threshold]:
+        return ()
+
+
+@mutant("unsafe", nulls=0)
+class RelativeWithoutGBN(Relative):
+    def _learn_GBN(self, x: int, block: int, known: Any = None) -> None:
+        pass
+
+
+@mutant("unsafe", nulls=0, messages=4)
+class RelativeSettlesBeforeDelivery(Relative):
+    """C02 without "and its messages delivered"."""
+
+    def settled(self, x: int) -> int:
+        return self.CBV[x]
+
+
+@mutant("stuck", nulls=0)
+class RelativeNeverSettles(Relative):
+    def complete(self, x: int) -> list[Threshold]:
+        return [(fact, value) for fact, value in super().complete(x) if fact[0] != SETTLED]  # type: ignore[index]
+
+
+# Kulkarni & Ravikant
+
+
+@mutant("unsafe", messages=2)
+class MergeInOrderOfArrival(Merge):
+    def rank(self, packet: Packet) -> Any:
+        return 0
+
+
+@mutant("unsafe", messages=2)
+class MergeWithoutEpsilon(Merge):
+    """Delivers δ after r + c, whatever the skew."""
+
+    def needs(self, packet: Packet) -> Iterable[Threshold]:
+        return [(fact, due - self.options.epsilon) for fact, due in super().needs(packet)]
+
+
+@mutant("unsafe", messages=2)
+class MergeCountsNoEvents(Merge):
+    def _event(self, *received: Timestamp) -> Timestamp:
+        before = self.stamp.kn
+        stamp = super()._event(*received)
+        if any(before):
+            kn = list(stamp.kn)
+            kn[self.shape.low] = max(1, kn[self.shape.low] - 1)
+            self.stamp = stamp._replace(kn=tuple(kn))
+        return self.stamp
+
+
+@mutant("unsafe", messages=2)
+class MergeLearnsNothing(Merge):
+    def _event(self, *received: Timestamp) -> Timestamp:
+        return super()._event()
+
+
+class _ForgetfulShape(Shape):
+    """c is not carried over from a message: what is known of the largest clock is lost."""
+
+    def joined(self, mine: Timestamp, other: Timestamp) -> Timestamp:
+        return super().joined(mine, other)._replace(c=mine.c)
+
+
+@mutant("unsafe", messages=2)
+class MergeForgetsTheLargestClock(Merge):
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        shape = self.shape
+        self.shape = _ForgetfulShape(shape.epsilon, shape.delta_min, shape.most)
+
+
+# The baselines
+
+
+@mutant("unsafe")
+class VectorWithoutOtherGroups(Vector):
+    def needs(self, packet: Packet) -> Iterable[Threshold]:
+        sender = self.layout.entry(packet.sender, packet.group)
+        return [wait for wait in super().needs(packet) if wait[0] == sender]
+
+
+@mutant("unsafe")
+class VectorWithoutTheSendersOrder(Vector):
+    def needs(self, packet: Packet) -> Iterable[Threshold]:
+        sender = self.layout.entry(packet.sender, packet.group)
+        return [wait for wait in super().needs(packet) if wait[0] != sender]
+
+
+@mutant("unsafe")
+class OptimalWithoutWaiting(Optimal):
+    def needs(self, packet: Packet) -> Iterable[Threshold]:
+        return ()
+
+
+@mutant("unsafe")
+class OptimalForgetsWhatItSent(Optimal):
+    def send(self, number: int, targets: int, group: int) -> Learned:
+        learned = super().send(number, targets, group)
+        self.LOG[self.me][number] = 0
+        return learned
+
+
+@mutant("unsafe")
+class OptimalForgetsOtherTargets(Optimal):
+    def deliver(self, packet: Packet) -> Learned:
+        alone = Packet(packet.sender, packet.number, only(self.me), packet.to, packet.stamp, packet.group)
+        return super().deliver(alone)
+
+
+@mutant("late", messages=4)
+class OptimalNeverForgets(Optimal):
+    """What is delivered here goes on being carried as if it were not."""
+
+    def needs(self, packet: Packet) -> Iterable[Threshold]:
+        return [*super().needs(packet), *((s, max(entries)) for s, entries in packet.stamp.items())]
+
+
+@mutant("unsafe")
+class DirectForgetsItsOwnLast(Direct):
+    def send(self, number: int, targets: int, group: int) -> Learned:
+        learned = super().send(number, targets, group)
+        self.maximal = {}
+        return learned
+
+
+@mutant("unsafe")
+class DirectForgetsWhatItDelivered(Direct):
+    def deliver(self, packet: Packet) -> Learned:
+        before = dict(self.maximal)
+        learned = super().deliver(packet)
+        self.maximal = before
+        return learned
+
+
+@mutant("unsafe")
+class PiggybackCarriesNothing(Piggyback):
+    def _carried(self) -> Any:
+        return ()
+
+
+@mutant("unsafe", messages=4)
+class PiggybackInReverse(Piggyback):
+    def unpack(self, packet: Packet) -> Iterable[Packet]:
+        *carried, last = super().unpack(packet)
+        return [*reversed(carried), last]
+
+
+@mutant("unsafe")
+class PiggybackTakesASendForADelivery(Piggyback):
+    """A message is over as soon as one target has it."""
+
+    def _note(self, s: int, c: int, A: int, done: int, group: int) -> None:
+        super()._note(s, c, A, A if done else 0, group)
+
+
+@mutant("unsafe")
+class FifoWithoutNumbers(Fifo):
+    def needs(self, packet: Packet) -> Iterable[Threshold]:
+        return ()

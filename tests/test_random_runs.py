@@ -1,0 +1,145 @@
+"""Hundreds of random runs of every protocol, judged by the oracle; many thousands in `make soak`.
+
+Each seed is another system: 2 to 64 processes, another shape of groups, rate and delay, FIFO links or not,
+duplicates or not. The oracle reads the trace; the online judge must say the same.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from causet.check.judge import Judge
+from causet.check.oracle import Verdict, judge
+from causet.model import Event, System, named_processes
+from causet.protocols import PROTOCOLS, Packet, Protocol, make_options
+from causet.simulate.network import Network, Tally, simulate
+from causet.simulate.record import Recorder, Sent
+from causet.simulate.workload import Workload, delay_of
+from causet.topology import groups_of
+
+RUNS, CHUNK = 200, 50
+SOAK_RUNS = 4000
+CORRECT = [name for name, kind in PROTOCOLS.items() if kind.PROMISES.causal]
+
+
+def random_system(kind: type[Protocol], draw: Random) -> System:
+    size = draw.choice([2, 3, 4, 5, 8, 13, 21, 64])
+    if kind.broadcast:
+        shape = "all"
+    else:
+        shapes = ["all", f"ring:{draw.randint(2, min(size, 8))}", "twins"]
+        members = draw.randint(2, min(size, 6))
+        shapes.append(f"random:{max(2, size // 2)}x{members}" if members < size and size > 4 else "all")
+        if size <= 8:
+            shapes.append("pairs")
+        if not kind.grouped:
+            shapes += ["unicast"] * 4
+        shape = draw.choice(shapes)
+    return System(named_processes(size), groups_of(shape, size, draw.randrange(1000)))
+
+
+def settings_for(kind: type[Protocol], system: System, draw: Random) -> dict[str, object]:
+    """Some settings that the protocol must bear."""
+    n = system.size
+    if kind.name == "bounded":
+        k = draw.randint(max(n - 1, 1), max(n - 1, min((n - 1) ** 2, 4 * n)))
+        return {"k": k if draw.random() < 0.7 else [draw.randint(max(n - 1, 1), n * n) for _ in range(n)]}
+    if kind.name == "histories":
+        return {rule: draw.random() < 0.8 for rule in ("r61", "r7", "r8")}
+    if kind.name == "fast":
+        return {"variant": draw.choice(["groups", "neighbours"])}
+    if kind.nulls:
+        return {"silence": draw.choice([0.5, 3, 10])}
+    if kind.clocked:
+        epsilon, delta = draw.randint(0, 4), draw.randint(2, 12)
+        modulus = draw.choice([0, 2 * epsilon + delta + 1, 1000])
+        clock = draw.choice(["kn", "kn", "rc"])
+        return {"epsilon": epsilon, "delta": delta, "modulus": modulus, "clock": clock}
+    return {}
+
+
+class Losses:
+    """Notes what the network lost, as the oracle wants to know it."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self.found: set[tuple[str, str]] = set()
+
+    def sent(self, sent: Sent, time: float) -> None: ...
+    def received(self, process: int, packet: Packet, time: float) -> None: ...
+    def delivered(self, process: int, packet: Packet, time: float) -> None: ...
+
+    def lost(self, process: int, packet: Packet, time: float) -> None:
+        self.found.add((self.system.name(process), packet.id(self.system)))
+
+
+def random_run(name: str, seed: int) -> tuple[type[Protocol], object, Verdict, Judge, Tally]:
+    kind = PROTOCOLS[name]
+    draw = Random(f"{name}/{seed}")
+    system = random_system(kind, draw)
+    options, _ = make_options(kind, system, settings_for(kind, system, draw))
+    delay = draw.choice(["exp:1", "exp:5", "uniform:0:4", "lognormal:1:1.5", "const:1"])
+    loss = draw.choice([0.0, 0.1]) if kind.PROMISES.loss else 0.0
+    network = Network(
+        fifo=draw.random() < 0.3, loss=loss, duplication=draw.choice([0.0, 0.0, 0.2]) if not kind.clocked else 0.0
+    )
+    messages = draw.randint(10, 150 if system.size < 20 else 250)
+    workload = Workload(system, messages, draw.choice([0.2, 1.0, 5.0]), delay_of(delay), seed)
+    events: list[Event] = []
+    judged, losses = Judge(system), Losses(system)
+    tally, _ = simulate(kind, options, workload, network, [judged, Recorder(system, events.append), losses])
+    verdict = judge(events, lost=losses.found, receptions_teach=kind.hears)
+    return kind, options, verdict, judged, tally
+
+
+def check(name: str, seed: int) -> None:
+    kind, options, verdict, judged, tally = random_run(name, seed)
+    where = f"{name}, seed {seed}"
+    promises = kind.promises(options)
+    assert verdict.messages == tally.messages, where
+    assert verdict.violations == () and judged.findings.violations == 0, where
+    assert verdict.duplicates == () and judged.findings.duplicates == 0, where
+    assert verdict.strangers == () and verdict.unsent == (), where
+    assert verdict.undelivered == () and tally.outstanding == 0, where
+    assert tally.broken is None, where
+    if promises.early:
+        assert verdict.late == () and judged.findings.most_added == 0, where
+    if promises.total:
+        assert verdict.disagreements == (), where
+
+
+@pytest.mark.parametrize("chunk", range(RUNS // CHUNK))
+@pytest.mark.parametrize("name", CORRECT)
+def test_random_runs_are_in_causal_order_and_complete(name: str, chunk: int) -> None:
+    for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
+        check(name, seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("chunk", range(8))
+@pytest.mark.parametrize("name", CORRECT)
+def test_thousands_of_random_runs(name: str, chunk: int) -> None:
+    for seed in range(10_000 + chunk * SOAK_RUNS // 8, 10_000 + (chunk + 1) * SOAK_RUNS // 8):
+        check(name, seed)
+
+
+@pytest.mark.parametrize("name", ["fifo", "none"])
+def test_the_controls_are_caught_and_oracle_and_judge_count_the_same(name: str) -> None:
+    caught = 0
+    for seed in range(60):
+        _, _, verdict, judged, _ = random_run(name, seed)
+        assert len(verdict.violations) == judged.findings.violations
+        caught += bool(verdict.violations)
+    assert caught > 20
+
+
+def test_a_matrix_that_sends_one_extra_message_at_a_time_breaks_its_bound() -> None:
+    """S3: with the printed rule some matrix of 8 processes exceeds k = 9; with ours none does."""
+    kind = PROTOCOLS["bounded"]
+    system = System(named_processes(8))
+    for rows, broken in ((["S3"], True), ([], False)):
+        options, _ = make_options(kind, system, {"k": 9}, rows)
+        tally, _ = simulate(kind, options, Workload(system, 1000, 1.0, delay_of("exp:1"), 1))
+        assert (tally.broken is not None) == broken
