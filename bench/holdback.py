@@ -179,7 +179,7 @@ class Plan(NamedTuple):
     """repetitions without the garbage collector"""
 
 
-FULL = Plan(1_000, 100_000, repetitions=4, without=2)
+FULL = Plan(1_000, 100_000, repetitions=6, without=2)
 QUICK = Plan(1_000, 20_000, repetitions=3, without=0)
 
 

@@ -1,4 +1,4 @@
-"""The explorer: every protocol is clean in every interleaving of a small system, every printed error is seen."""
+"""The explorer: protocols are clean in every interleaving of a small system, printed errors are seen."""
 
 from __future__ import annotations
 
@@ -93,7 +93,9 @@ def test_separators_lose_nothing_on_a_triangle_with_a_tail() -> None:
     assert report.complete and report.findings == {}
 
 
-@pytest.mark.parametrize("settings", [{"r61": False}, {"r7": False}, {"r8": False}, {"r7": False, "r8": False}])
+@pytest.mark.parametrize(
+    "settings", [{"r61": False}, {"r7": False}, {"r8": False}, {"r7": False, "r8": False}]
+)
 def test_histories_are_clean_with_each_optional_rule_off(settings: dict[str, bool]) -> None:
     [(_, report)] = all_of("histories", 3, 3, settings=settings)
     assert report.complete and report.findings == {}

@@ -19,7 +19,9 @@ class World:
     Every send and reception is an event with the timestamp that the protocol gave it.
     """
 
-    def __init__(self, seed: int, size: int, epsilon: int, delta: int, modulus: int = 0, **more: object) -> None:
+    def __init__(
+        self, seed: int, size: int, epsilon: int, delta: int, modulus: int = 0, **more: object
+    ) -> None:
         self.draw = Random(seed)
         self.system = System(named_processes(size))
         settings = {"epsilon": epsilon, "delta": delta, "modulus": modulus, **more}
@@ -292,7 +294,7 @@ def test_K5_the_printed_order_of_rc_timestamps_is_a_circle_and_the_repaired_one_
 
 
 def test_a_busy_tick_puts_receptions_off_and_refuses_sends() -> None:
-    """K: more receptions than K in a tick are one event of the next tick; a send that would exceed K fails."""
+    """More receptions than K in a tick are one event of the next; a send that would exceed K fails."""
     system = System(named_processes(2))
     options, _ = make_options(Merge, system, {"epsilon": 1, "delta": 5, "events_per_tick": 2})
     busy, other = Process(Merge, 0, system, options), Process(Merge, 1, system, options)

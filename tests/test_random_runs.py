@@ -83,7 +83,9 @@ def random_run(name: str, seed: int) -> tuple[type[Protocol], object, Verdict, J
     delay = draw.choice(["exp:1", "exp:5", "uniform:0:4", "lognormal:1:1.5", "const:1"])
     loss = draw.choice([0.0, 0.1]) if kind.PROMISES.loss else 0.0
     network = Network(
-        fifo=draw.random() < 0.3, loss=loss, duplication=draw.choice([0.0, 0.0, 0.2]) if not kind.clocked else 0.0
+        fifo=draw.random() < 0.3,
+        loss=loss,
+        duplication=draw.choice([0.0, 0.0, 0.2]) if not kind.clocked else 0.0,
     )
     messages = draw.randint(10, 150 if system.size < 20 else 250)
     workload = Workload(system, messages, draw.choice([0.2, 1.0, 5.0]), delay_of(delay), seed)

@@ -171,12 +171,13 @@ class HoldBack(Generic[Payload]):
         item = heappop(self._free)[2]
         source, number = item.key
         del self._held[item.key]
+        passed = self._passed.get(source)
         if self.in_order:
-            self._passed[source] = number
-        else:
-            passed = self._passed.setdefault(source, set())
-            assert isinstance(passed, set)
+            self._passed[source] = max(number, passed) if isinstance(passed, int) else number
+        elif isinstance(passed, set):
             passed.add(number)
+        else:
+            self._passed[source] = {number}
         return item.payload
 
     def forget(self, key: Key) -> None:
@@ -184,6 +185,8 @@ class HoldBack(Generic[Payload]):
         passed = self._passed.get(key[0])
         if isinstance(passed, set):
             passed.discard(key[1])
+            if not passed:
+                del self._passed[key[0]]
 
     def held(self) -> Iterator[Payload]:
         """The payloads that are held, in the order they came."""
@@ -231,7 +234,8 @@ class HoldBack(Generic[Payload]):
         """
         facts = tuple(_sorted(self.facts.items()))
         held = tuple(
-            (item.key, self._unmet(item), item.rank, save(item.payload)) for item in self._held.values()
+            (item.key, self._unmet(item), _plain(item.rank), save(item.payload))
+            for item in self._held.values()
         )
         passed = tuple(
             (source, what if isinstance(what, int) else tuple(sorted(what)))
@@ -240,17 +244,25 @@ class HoldBack(Generic[Payload]):
         return (facts, held, passed)
 
     def restore(
-        self, snapshot: tuple[Any, ...], load: Callable[[Any], Payload] = lambda saved: saved
+        self,
+        snapshot: tuple[Any, ...],
+        load: Callable[[Any], Payload] = lambda saved: saved,
+        load_rank: Callable[[Any], Any] = lambda saved: saved,
     ) -> None:
         """Become the engine that gave this snapshot; only for an engine that nothing was offered to."""
         facts, held, passed = snapshot
         self.facts = dict(facts)
         self._passed = {source: what if isinstance(what, int) else set(what) for source, what in passed}
         for key, thresholds, rank, saved in held:
-            item = _Item(key, tuple(thresholds), rank, self._arrivals, load(saved))
+            item = _Item(key, tuple(thresholds), load_rank(rank), self._arrivals, load(saved))
             self._arrivals += 1
             self._held[key] = item
             self._watch(item)
+
+
+def _plain(rank: Any) -> Any:
+    """A rank without its type: a tuple that compares in its own way is saved as a plain one."""
+    return tuple(rank) if isinstance(rank, tuple) else rank
 
 
 def _sorted(items: Iterable[tuple[Hashable, Any]]) -> list[tuple[Hashable, Any]]:

@@ -22,7 +22,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
-from causet.holdback import Fact, HoldBack, Key, Threshold
+from causet.holdback import Fact, HoldBack, HoldBackFull, Key, Threshold
 from causet.model import BadInput, BadStamp, Processes, System, only
 from causet.protocols.wire import LARGEST
 
@@ -128,6 +128,8 @@ class Protocol(ABC):
     """Keeps the order even of what its sender had only received, not delivered."""
     fifo_links: ClassVar[bool] = False
     """Assumes FIFO links; its packets carry an `order` from which the receiver restores them."""
+    beyond_groups = False
+    """Whether its control messages go to processes outside the group they name."""
     in_order: ClassVar[bool] = True
     """Delivers each sender's messages in the order they were sent."""
     errata: ClassVar[tuple[str, ...]] = ()
@@ -212,6 +214,17 @@ class Protocol(ABC):
         """Delivered packets whose duplicates will be refused for another reason, and need no memory."""
         return ()
 
+    def spent(self) -> bool:
+        """Whether a counter has reached its end, so that nothing can be sent any more.
+
+        Only a hostile stamp can bring that about.
+        """
+        return False
+
+    def load_rank(self, saved: Any) -> Any:
+        """The rank of a plain value."""
+        return saved
+
     def fits(self, packet: Packet) -> bool:
         """Whether a decoded stamp goes with the rest of its packet."""
         return True
@@ -270,7 +283,9 @@ class Process:
         self.me = me
         self.system = system
         self._engine: HoldBack[Packet] = HoldBack(in_order=kind.in_order, capacity=options.capacity)
-        self._links: HoldBack[Packet] | None = HoldBack(in_order=True) if kind.fifo_links else None
+        self._links: HoldBack[Packet] | None = None
+        if kind.fifo_links:
+            self._links = HoldBack(in_order=True, capacity=options.capacity)
         self.protocol = kind(me, system, options, self._engine.facts)
         self.sent = 0
 
@@ -284,12 +299,26 @@ class Process:
         if kind.grouped and group < 0:
             group = self.system.group_of(self.me, targets)
         kind.check(self.me, targets, group, self.system, self.protocol.options)
+        self._check_counters()
         learned = self.protocol.send(self.sent + 1, targets, group)
         self.sent += 1
         return self._apply(learned)
 
     def receive(self, packet: Packet) -> Outcome:
-        """Take a packet from the network."""
+        """Take a packet from the network; HoldBackFull, and nothing changes, if there is no room for it."""
+        capacity = self._engine.capacity
+        if capacity is None or len(self) < capacity:
+            return self._in_order(packet)
+        before = self.snapshot()
+        try:
+            return self._in_order(packet)
+        except HoldBackFull:
+            same = self.restored(before)
+            self._engine, self._links, self.protocol = same._engine, same._links, same.protocol
+            raise
+
+    def _in_order(self, packet: Packet) -> Outcome:
+        """Restore the order of the link where the protocol assumes it, then take what is due."""
         if self._links is None or not packet.order:
             return self._take(packet)
         stream = (packet.sender, packet.stream)
@@ -323,7 +352,13 @@ class Process:
 
     def null(self, group: int | None = None) -> Outcome:
         """Send null messages now."""
+        self._check_counters()
         return self._apply(self.protocol.null(group))
+
+    def _check_counters(self) -> None:
+        if self.protocol.spent():
+            name = self.system.name(self.me)
+            raise BadInput(f"a counter of {name} has reached its end; it can send no more")
 
     def tick(self, now: int) -> Outcome:
         """The clock shows `now`."""
@@ -410,7 +445,14 @@ class Process:
 
     def load_packet(self, saved: Sequence[Any]) -> Packet:
         """The packet of a plain value; BadStamp if it cannot have come to this process of this system."""
+        if not isinstance(saved, (tuple, list)) or len(saved) != 9:
+            raise BadStamp("a packet has nine fields")
         sender, number, targets, to, stamp, group, control, order, stream = saved
+        whole = (sender, number, targets, to, group, order, stream)
+        if not (isinstance(stamp, bytes) and isinstance(control, bool) and all(map(_is_whole, whole))):
+            raise BadStamp("a packet has a field of the wrong type")
+        if min(targets, to, stream) < 0 or stream > LARGEST:
+            raise BadStamp("a packet has a field that cannot be negative")
         system, protocol = self.system, self.protocol
         if not (0 <= sender < system.size and 0 < number <= LARGEST and 0 <= order <= LARGEST):
             raise BadStamp("a packet has a sender or a number that cannot be")
@@ -420,7 +462,8 @@ class Process:
             raise BadStamp(f"a packet is not addressed to {system.name(self.me)}")
         if protocol.grouped and (group < 0 or not system.groups[group].members >> sender & 1):
             raise BadStamp("a packet names a group that its sender is not in")
-        if protocol.grouped and not control and not system.groups[group].members >> self.me & 1:
+        beyond = control and protocol.beyond_groups
+        if protocol.grouped and not beyond and not system.groups[group].members >> self.me & 1:
             raise BadStamp("a packet names a group that its receiver is not in")
         if protocol.fifo_links and (not order or stream != group):
             raise BadStamp("a packet has no number for its link")
@@ -451,10 +494,14 @@ class Process:
         process._engine = HoldBack(in_order=self._engine.in_order, capacity=self._engine.capacity)
         process.protocol = copy(self.protocol)
         process.sent, process.protocol.controls, state, engine, links = snapshot
-        process._engine.restore(engine, process.load_packet)
+        process._engine.restore(engine, process.load_packet, self.protocol.load_rank)
         process.protocol.facts = process._engine.facts
         process.protocol.load(state)
         if self._links is not None:
-            process._links = HoldBack(in_order=True)
+            process._links = HoldBack(in_order=True, capacity=self._links.capacity)
             process._links.restore(links, process.load_packet)
         return process
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -25,6 +25,7 @@ from causet.holdback import Threshold
 from causet.model import BadInput, System, members, only
 from causet.protocols import base
 from causet.protocols.base import Learned, Packet, Protocol
+from causet.protocols.wire import LARGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,9 @@ class CausalBlocks(Protocol):
         """The counter advances at a delivery in group x."""
         counter = self.counter(x)
         self.BC[counter] = max(self.BC.get(counter, 0), block)
+
+    def spent(self) -> bool:
+        return max((*self.BC.values(), *self.largest.values()), default=0) >= LARGEST
 
     def order(self, x: int) -> int:
         """The number of this process's next packet in group x."""

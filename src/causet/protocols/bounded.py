@@ -35,8 +35,8 @@ from typing import Any
 from causet.holdback import Fact, Threshold
 from causet.model import BadInput, Processes, System, members, only
 from causet.protocols import base
-from causet.protocols.base import Learned, Packet, Promises, Protocol
-from causet.protocols.wire import Reader, Writer
+from causet.protocols.base import MOST_CONTROL, Learned, Packet, Promises, Protocol
+from causet.protocols.wire import LARGEST, Reader, Writer
 
 Column = dict[int, int]
 """The non-zero entries of a column: row i → count. Never changed in place, so that stamps can share it."""
@@ -110,6 +110,9 @@ class Bounded(Protocol):
             self._sent_to(target)
         return Learned(packets=[packet, *self._extras()])
 
+    def spent(self) -> bool:
+        return any(column.get(self.me, 0) >= LARGEST - MOST_CONTROL for column in self.M.values())
+
     def _sent_to(self, target: int) -> None:
         """Column `target` keeps nothing but the message just sent, which implies the rest."""
         self.M[target] = {self.me: self.M.get(target, {}).get(self.me, 0) + 1}
@@ -138,7 +141,7 @@ class Bounded(Protocol):
         return not (packet.control and self.printed("S2"))
 
     def needs(self, packet: Packet) -> Iterable[Threshold]:
-        return list(packet.stamp.get(self.me, {}).items())
+        return sorted(packet.stamp.get(self.me, {}).items())
 
     def deliver(self, packet: Packet) -> Learned:
         sender = packet.sender

@@ -29,7 +29,7 @@ from causet.model import BadInput, System, members, only
 from causet.protocols import base
 from causet.protocols.base import Learned, Packet, Promises, Protocol
 from causet.protocols.layout import GroupLayout
-from causet.protocols.wire import Counters, Reader, Writer
+from causet.protocols.wire import LARGEST, Counters, Reader, Writer
 
 VARIANTS = ("groups", "neighbours")
 
@@ -63,6 +63,7 @@ class Fast(Protocol):
         groups = self.system.groups
         self.per_process = self.printed("M2") or self.options.variant == "neighbours"
         self.copies = self.options.variant == "neighbours" and not self.printed("M2")
+        self.beyond_groups = self.copies
         near = 0
         for group in groups:
             if group.members >> self.me & 1:
@@ -94,6 +95,9 @@ class Fast(Protocol):
         self.GLDV = self.GLDV.copy()  # stamps share the old one
         self.GLDV[entry] = self.BC
         return Learned([(entry, self.BC)], packets)
+
+    def spent(self) -> bool:
+        return self.BC >= LARGEST
 
     def needs(self, packet: Packet) -> Iterable[Threshold]:
         """The delivery test: GLDV[k] ≥ m.gldv[k] for all k that concern this process."""
@@ -132,11 +136,11 @@ class Fast(Protocol):
         return block, gldv
 
     def state(self) -> Any:
-        return self.encode((self.BC + 1, self.GLDV))
+        return (self.BC, tuple(self.GLDV.tolist()))
 
     def load(self, state: Any) -> None:
-        counter, self.GLDV = self.decode(state)
-        self.BC = counter - 1
+        self.BC, gldv = state
+        self.GLDV = np.array(gldv, dtype=np.int64)
 
     def explain(self, fact: Fact, least: int, now: int) -> str:
         entry = int(str(fact))

@@ -25,7 +25,7 @@ import numpy as np
 from causet.holdback import Fact, Threshold
 from causet.model import Processes, members, only
 from causet.protocols.base import Learned, Packet, Promises, Protocol
-from causet.protocols.wire import Counters, Reader, Writer
+from causet.protocols.wire import LARGEST, Counters, Reader, Writer
 
 
 class Matrix(Protocol):
@@ -47,6 +47,9 @@ class Matrix(Protocol):
         SENT[self.me, list(members(others))] += 1
         self.SENT = SENT  # never written again: the packet shares it
         return Learned(packets=(Packet(self.me, number, targets, others, SENT, group),))
+
+    def spent(self) -> bool:
+        return bool(self.SENT[self.me].max() >= LARGEST)
 
     def needs(self, packet: Packet) -> Iterable[Threshold]:
         """Rule ii), the wait."""

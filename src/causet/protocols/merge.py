@@ -68,8 +68,8 @@ class MergeOptions(base.Options):
             raise BadInput("epsilon and delta are in ticks and at most 1,000,000: use a coarser tick")
         if self.clock == "kn" and self.epsilon > 10_000:
             raise BadInput(
-                f"epsilon = {self.epsilon}: a timestamp would have {2 * self.epsilon + 1} counters; use a coarser "
-                "tick, or clock = rc"
+                f"epsilon = {self.epsilon}: a timestamp would have {2 * self.epsilon + 1} counters; "
+                "use a coarser tick, or clock = rc"
             )
         if self.events_per_tick < 1:
             raise BadInput(f"events_per_tick = {self.events_per_tick}: at least one event must fit a tick")
@@ -194,6 +194,9 @@ class Merge(Protocol):
         self.stamp = Timestamp(now, c, ())
         return self.stamp
 
+    def spent(self) -> bool:
+        return self.stamp.r + self.stamp.c >= FAR
+
     # The merge.
 
     def send(self, number: int, targets: Processes, group: int) -> Learned:
@@ -247,6 +250,13 @@ class Merge(Protocol):
         if self.printed("K2"):
             return (NEVER,) if due < self.rt else ((CLOCK, due),)
         return ((CLOCK, due + 1),)
+
+    def fits(self, packet: Packet) -> bool:
+        """The key has room for 2³² messages of a process."""
+        return packet.number < 2**32
+
+    def load_rank(self, saved: Any) -> Any:
+        return RankAsPrinted(*saved) if not self.bounded_c and self.printed("K5") else saved
 
     def rank(self, packet: Packet) -> Any:
         stamp = self._repaired(self._unwrapped(packet.stamp))

@@ -65,7 +65,8 @@ class Optimal(Protocol):
     def needs(self, packet: Packet) -> Iterable[Threshold]:
         """RCV 1: wait for what is destined here too."""
         me = only(self.me)
-        return [(s, c) for s, entries in packet.stamp.items() for c, dests in entries.items() if dests & me]
+        stamp = packet.stamp.items()
+        return sorted((s, c) for s, entries in stamp for c, dests in entries.items() if dests & me)
 
     def deliver(self, packet: Packet) -> Learned:
         """RCV 2-5: the message is delivered here; what each side has forgotten, the other may forget."""

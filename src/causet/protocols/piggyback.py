@@ -25,6 +25,8 @@ Carried = tuple[int, int, Processes, Processes, int]
 Over = tuple[tuple[int, int, tuple[int, ...]], ...]
 """(sender, all of its messages up to this number are over, later ones that are), by sender"""
 Stamp = tuple[tuple[Carried, ...], Over]
+CARRIED: Any = [(), ()]
+"""The stamp of a message that came within another one; this very object, not its value, tells it apart."""
 
 
 class Piggyback(Protocol):
@@ -60,7 +62,7 @@ class Piggyback(Protocol):
         """What was carried and is addressed here, then the message; only that one brings the buffer."""
         for s, c, A, _, group in packet.stamp[0]:
             if A >> self.me & 1:
-                yield Packet(s, c, A, only(self.me), None, group)
+                yield Packet(s, c, A, only(self.me), CARRIED, group)
         yield packet
 
     def needs(self, packet: Packet) -> Iterable[Threshold]:
@@ -68,10 +70,11 @@ class Piggyback(Protocol):
 
     def deliver(self, packet: Packet) -> Learned:
         me = only(self.me)
-        if packet.stamp is not None:  # the buffer keeps the carrier's order, which causality allows
+        if packet.stamp is not CARRIED:  # the buffer keeps the carrier's order, which causality allows
             carried, over = packet.stamp
             for s, to, beyond in over:
-                for c in (*range(self.over_to.get(s, 0) + 1, to + 1), *beyond):
+                self._all_over(s, to)
+                for c in beyond:
                     self._is_over(s, c)
             for s, c, A, done, group in carried:
                 self._note(s, c, A, done | (me if self.facts.get(s, 0) >= c else 0), group)
@@ -88,6 +91,20 @@ class Piggyback(Protocol):
             self.buffer[s, c] = (A, done & A, group)
         else:
             self._is_over(s, c)
+
+    def _all_over(self, s: int, to: int) -> None:
+        """All messages of s up to this number are over; costs no more than what is kept of them."""
+        if to <= self.over_to.get(s, 0):
+            return
+        for key in [key for key in self.buffer if key[0] == s and key[1] <= to]:
+            del self.buffer[key]
+        beyond = {c for c in self.over_beyond.pop(s, ()) if c > to}
+        while to + 1 in beyond:
+            to += 1
+            beyond.discard(to)
+        self.over_to[s] = to
+        if beyond:
+            self.over_beyond[s] = beyond
 
     def _is_over(self, s: int, c: int) -> None:
         self.buffer.pop((s, c), None)
@@ -145,8 +162,7 @@ class Piggyback(Protocol):
         over: list[tuple[int, int, tuple[int, ...]]] = []
         for _ in range(reader.number("the number of senders", size)):
             s = reader.number("a sender", size - 1)
-            # What is over is gone through one by one, so a stamp may not claim more than can have been sent.
-            to = reader.number("what is over", MOST_OVER)
+            to = reader.number("what is over")
             count = reader.number("the number of messages that are over", len(data))
             beyond = [to + reader.number("a message that is over", LARGEST - to) for _ in range(count)]
             if over and s <= over[-1][0]:
@@ -165,7 +181,3 @@ class Piggyback(Protocol):
         self.buffer = {(s, c): (A, done, group) for s, c, A, done, group in carried}
         self.over_to = {s: to for s, to, _ in over if to}
         self.over_beyond = {s: set(beyond) for s, _, beyond in over if beyond}
-
-
-MOST_OVER = 10_000_000
-"""No sender of a simulation has sent more; bounds what a hostile stamp can make its receiver do."""

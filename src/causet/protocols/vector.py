@@ -17,7 +17,7 @@ from causet.holdback import Fact, Threshold
 from causet.model import Processes, only
 from causet.protocols.base import Learned, Packet, Promises, Protocol
 from causet.protocols.layout import GroupLayout
-from causet.protocols.wire import Counters, Reader, Writer
+from causet.protocols.wire import LARGEST, Counters, Reader, Writer
 
 
 class Vector(Protocol):
@@ -39,6 +39,9 @@ class Vector(Protocol):
         self.VT[entry] += 1
         packet = Packet(self.me, number, targets, targets & ~only(self.me), self.VT, group)
         return Learned([(entry, int(self.VT[entry]))], (packet,))
+
+    def spent(self) -> bool:
+        return bool(self.VT.max(initial=0) >= LARGEST)
 
     def needs(self, packet: Packet) -> Iterable[Threshold]:
         wanted = packet.stamp[self.mine]

@@ -63,9 +63,8 @@ class Writer:
 
         The first number is 0 for a bit mask of ⌈size/8⌉ bytes, or the number of members plus one.
         """
-        count = processes.bit_count()
-        if count + 1 <= (size + 7) // 8:
-            self.number(count + 1)
+        if _listed(processes, size):
+            self.number(processes.bit_count() + 1)
             while processes:
                 lowest = processes & -processes
                 self.number(lowest.bit_length() - 1)
@@ -76,8 +75,7 @@ class Writer:
 
     def counters(self, values: Counters) -> None:
         """A dense array of counters whose length the reader knows."""
-        largest = int(values.max()) if values.size else 0
-        width = 1 if largest < 1 << 8 else 2 if largest < 1 << 16 else 4 if largest < 1 << 32 else 8
+        width = _width(values)
         self._bytes.append(width)
         self._bytes += values.astype(f"<u{width}").tobytes()
 
@@ -140,6 +138,8 @@ class Reader:
             found = int.from_bytes(self.raw((size + 7) // 8, what), "little")
             if found >> size:
                 raise self.bad(f"{what} names a process that does not exist")
+            if _listed(found, size):
+                raise self.bad(f"{what} is written longer than it needs to be")
             return found
         found = 0
         last = -1
@@ -149,6 +149,8 @@ class Reader:
                 raise self.bad(f"{what} is not in order")
             last = process
             found |= 1 << process
+        if not _listed(found, size):
+            raise self.bad(f"{what} is written longer than it needs to be")
         return found
 
     def counters(self, length: int, what: str, most: int = LARGEST) -> Counters:
@@ -160,8 +162,24 @@ class Reader:
         ).astype(np.uint64)
         if values.size and int(values.max()) > most:
             raise self.bad(f"{what} has an entry of {int(values.max())}, more than {most}")
-        return values.astype(np.int64)
+        counters = values.astype(np.int64)
+        if _width(counters) != width:
+            raise self.bad(f"{what} is written wider than it needs to be")
+        return counters
 
     def done(self) -> None:
         if self._position != len(self._data):
             raise self.bad(f"{len(self._data) - self._position} bytes follow its end")
+
+
+def _listed(processes: Processes, size: int) -> bool:
+    """Whether a list of the members is no longer than a bit mask."""
+    count = processes.bit_count()
+    short = (processes & ((1 << 128) - 1)).bit_count()  # these take one byte each, the next two
+    return count + 1 <= 127 and short + 2 * (count - short) + 1 <= (size + 7) // 8
+
+
+def _width(values: Counters) -> int:
+    """Bytes that the largest of these counters needs: 1, 2, 4 or 8."""
+    largest = int(values.max()) if values.size else 0
+    return 1 if largest < 1 << 8 else 2 if largest < 1 << 16 else 4 if largest < 1 << 32 else 8
