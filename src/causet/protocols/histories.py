@@ -67,6 +67,7 @@ class Histories(Protocol):
     title = "extended causal histories with causal separators (Rodrigues & Verissimo 1995)"
     PROMISES = Promises(early=True)
     counts = "message ids"
+    sensible = 256
     errata = ("H1", "H2", "H3", "H4", "H5", "H6", "H7")
     Options = HistoriesOptions
 

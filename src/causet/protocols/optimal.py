@@ -26,6 +26,7 @@ class Optimal(Protocol):
     title = "necessary and sufficient information (Kshemkalyani & Singhal 1998; a baseline)"
     PROMISES = Promises(early=True)
     counts = "message ids and destinations"
+    sensible = 256
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
