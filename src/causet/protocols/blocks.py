@@ -11,8 +11,9 @@ Relative protocols share.
 A null message (time-silence) carries a block number and nothing else; it completes blocks when it is
 received and is never delivered.
 
-M6: a process need not look at its own column, and a null message may jump: its block is the larger of
-BC + 1 and the largest block received. As printed the own column counts, and a null's block is BC + 1.
+M6: a process need not look at its own column, and a null message may jump: its block is the larger of BC and
+the largest block received, or one more where that was sent in the group already. So nulls that answer nulls
+come to rest at the largest block there is. As printed the own column counts, and a null's block is BC + 1.
 """
 
 from __future__ import annotations
@@ -111,21 +112,23 @@ class CausalBlocks(Protocol):
             raise BadInput(f"{self.system.name(self.me)} is no member of group {name}")
         facts: list[Threshold] = []
         packets: list[Packet] = []
-        blocks: dict[int, int] = {}
         for x in self.mine if group is None else [group]:
-            counter = self.counter(x)
-            if counter not in blocks:  # the nulls of one round share a block: nothing is between them
-                blocks[counter] = self.BC.get(counter, 0) + 1
-                if not self.printed("M6"):
-                    blocks[counter] = max(blocks[counter], self.largest.get(counter, 0))
-                self.BC[counter] = blocks[counter]
-            block = blocks[counter]
+            block = self._null_block(x)
             to = self.system.groups[x].members & ~only(self.me)
             number, order = self.next_control(), self.order(x)
             packets.append(Packet(self.me, number, to, to, self.null_stamp(block), x, True, order, x))
             self.enter(x, self.me, block)
             facts += self.complete(x)
         return Learned(facts, packets)
+
+    def _null_block(self, x: int) -> int:
+        """The block of a null message in group x; no later message of ours there has it or a smaller one."""
+        counter = self.counter(x)
+        if self.printed("M6"):
+            return self.CA1(x)
+        known = max(self.BC.get(counter, 0), self.largest.get(counter, 0))
+        self.BC[counter] = max(known, self.last_sent[x] + 1)
+        return self.BC[counter]
 
     def owes_null(self, group: int) -> bool:
         """Somebody may wait for a block of ours as large as the largest that we know of."""

@@ -28,7 +28,7 @@ from causet.holdback import Fact, Threshold
 from causet.model import BadInput, System, members, only
 from causet.protocols import base
 from causet.protocols.base import Learned, Packet, Promises, Protocol
-from causet.protocols.layout import GroupLayout
+from causet.protocols.layout import layout_of
 from causet.protocols.wire import LARGEST, Counters, Reader, Writer
 
 VARIANTS = ("groups", "neighbours")
@@ -74,7 +74,7 @@ class Fast(Protocol):
             self.length = self.system.size
             self.tested = np.array(sorted(members(near)), dtype=np.int64)
         else:
-            self.layout = GroupLayout(self.system)
+            self.layout = layout_of(self.system)
             self.length = self.layout.length
             self.tested = self.layout.of_member(self.me)
         self.GLDV: Counters = np.zeros(self.length, dtype=np.int64)

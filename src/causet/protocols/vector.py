@@ -16,7 +16,7 @@ import numpy as np
 from causet.holdback import Fact, Threshold
 from causet.model import Processes, only
 from causet.protocols.base import Learned, Packet, Promises, Protocol
-from causet.protocols.layout import GroupLayout
+from causet.protocols.layout import layout_of
 from causet.protocols.wire import LARGEST, Counters, Reader, Writer
 
 
@@ -29,7 +29,7 @@ class Vector(Protocol):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.layout = GroupLayout(self.system)
+        self.layout = layout_of(self.system)
         self.mine = self.layout.of_member(self.me)
         self.VT: Counters = np.zeros(self.layout.length, dtype=np.int64)
 
