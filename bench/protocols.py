@@ -44,7 +44,7 @@ FULL = Plan(
         (128, ALL): 150,
     },
     repetitions=25,
-    enough=1.0,
+    enough=0.7,
 )
 QUICK = Plan(
     {
@@ -58,7 +58,7 @@ QUICK = Plan(
         (128, RING): 300,
         (128, ALL): 20,
     },
-    repetitions=5,
+    repetitions=3,
     enough=0.1,
 )
 

@@ -105,4 +105,4 @@ def compare(protocol: str, shape: str, messages: int, repetitions: int) -> Itera
 
 def results(quick: bool) -> Iterator[Result]:
     for protocol, shape in CASES:
-        yield from compare(protocol, shape, 500 if quick else 2000, 4 if quick else 10)
+        yield from compare(protocol, shape, 500 if quick else 2000, 3 if quick else 8)

@@ -23,7 +23,7 @@ from causet.simulate.record import Sent
 from causet.simulate.workload import Workload
 
 SIZES = (4, 8, 16, 32)
-PER_PROCESS, LEAST = 50, 1000
+PER_PROCESS, LEAST = 40, 1000
 """Messages per process, and in a run at least."""
 REFERENCE = "matrix"
 
@@ -131,4 +131,4 @@ def measure(sizes: tuple[int, ...], per_process: int, least: int) -> Iterator[Re
 
 
 def results(quick: bool) -> Iterator[Result]:
-    return measure(SIZES, 10, 100) if quick else measure(SIZES, PER_PROCESS, LEAST)
+    return measure(SIZES, 8, 80) if quick else measure(SIZES, PER_PROCESS, LEAST)

@@ -420,10 +420,10 @@ class _Explorer:
         order = 0
         while queue:
             steps, _, state = heappop(queue)
-            report.states += 1
-            if report.states > scope.most_states:
+            if report.states >= scope.most_states:
                 report.complete = False
                 break
+            report.states += 1
             if scope.first_only and report.findings:
                 break
             if self.progress is not None and report.states % 1000 == 0:
@@ -622,6 +622,10 @@ class _Explorer:
             self._best = length
             report.finding = finding
             report.shortest = self._schedule([*self._path(state), *moves])
+            if finding.kind == "stuck" and not (self.scope.kind.nulls or self.scope.kind.clocked):
+                # The process that is stuck has received all; what others have still to receive arrives now.
+                whole = (*report.shortest.steps, Step("drain"))
+                report.shortest = Schedule(self.system, whole, report.shortest.options)
 
     def _path(self, state: _Global) -> list[tuple[int, Move]]:
         """How a state was reached, from the start."""

@@ -52,6 +52,10 @@ def scopes_for(
         raise BadInput(f"processes = {processes}: an exploration takes from 2 to 6")
     if not 1 <= messages <= 8:
         raise BadInput(f"messages = {messages}: an exploration takes from 1 to 8")
+    if not 0 <= nulls <= 8:
+        raise BadInput(f"nulls = {nulls}: an exploration takes from 0 to 8")
+    if most_states < 1:
+        raise BadInput(f"most-states = {most_states}: at least 1 is needed")
     rows = as_printed_rows(kind, as_printed)
     if "H7" in rows and links is None:
         links, processes = "star", max(processes, 4)
@@ -69,7 +73,7 @@ def scopes_for(
         systems = [("everybody to everybody" if kind.broadcast else "every set of targets", System(names))]
     chosen = dict(settings or {})
     if kind.name == "bounded":
-        chosen.setdefault("k", processes)
+        chosen.setdefault("k", processes + 1 if "S4" in rows else processes)
     if kind.clocked:
         chosen.setdefault("epsilon", 1)
         chosen.setdefault("delta", 1)

@@ -22,7 +22,7 @@ from rich.progress import (
 
 from causet.model import BadInput, System, named_processes
 from causet.protocols import PROTOCOLS, Options, Protocol, as_printed_rows, make_options
-from causet.topology import build_system, groups_of, links_of, read_topology, separators_of
+from causet.topology import MOST_PROCESSES, build_system, groups_of, links_of, read_topology, separators_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -95,8 +95,8 @@ def system_of(
     processes: int, groups: str, links: str | None, seed: int, *, find_separators: bool = False
 ) -> System:
     """A system of so many processes, with groups by shape or file and links by shape or file."""
-    if processes < 2:
-        raise BadInput(f"processes = {processes}: at least 2 are needed")
+    if not 2 <= processes <= MOST_PROCESSES:
+        raise BadInput(f"processes = {processes}: from 2 to {MOST_PROCESSES:,}")
     names: tuple[str, ...] = named_processes(processes)
     system = System(names)
     if links is not None and Path(links).exists():

@@ -123,6 +123,9 @@ def _new_file(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """A file that is written beside `path` and takes its place if all goes well."""
     if path.is_dir():
         raise BadInput(f"{path} is a directory; give the name of a file to write")
+    path = path.resolve()  # what a link points to is written, the link stays
+    if path.exists() and not path.is_file():
+        raise BadInput(f"{path} is no regular file; give the name of a file to write")
     beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
         raw = beside.open("xb")

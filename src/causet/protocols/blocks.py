@@ -112,8 +112,14 @@ class CausalBlocks(Protocol):
             raise BadInput(f"{self.system.name(self.me)} is no member of group {name}")
         facts: list[Threshold] = []
         packets: list[Packet] = []
+        stepped: dict[int, int] = {}  # as printed, the nulls of one round are one step of the counter
         for x in self.mine if group is None else [group]:
-            block = self._null_block(x)
+            if self.printed("M6"):
+                counter = self.counter(x)
+                block = stepped[counter] if counter in stepped else self.CA1(x)
+                stepped[counter] = block
+            else:
+                block = self._null_block(x)
             to = self.system.groups[x].members & ~only(self.me)
             number, order = self.next_control(), self.order(x)
             packets.append(Packet(self.me, number, to, to, self.null_stamp(block), x, True, order, x))
@@ -124,8 +130,6 @@ class CausalBlocks(Protocol):
     def _null_block(self, x: int) -> int:
         """The block of a null message in group x; no later message of ours there has it or a smaller one."""
         counter = self.counter(x)
-        if self.printed("M6"):
-            return self.CA1(x)
         known = max(self.BC.get(counter, 0), self.largest.get(counter, 0))
         self.BC[counter] = max(known, self.last_sent[x] + 1)
         return self.BC[counter]

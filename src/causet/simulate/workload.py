@@ -44,10 +44,10 @@ class Workload:
     seed: int
 
     def __post_init__(self) -> None:
-        if self.messages < 0:
-            raise BadInput(f"messages = {self.messages}: there cannot be fewer than none")
-        if not 0 < self.rate < 1e9:
-            raise BadInput(f"rate = {self.rate}: messages per process and unit of time must be above 0")
+        if not 0 <= self.messages <= 10**9:
+            raise BadInput(f"messages = {self.messages}: from 0 to 1,000,000,000")
+        if not 1e-9 <= self.rate <= 1e9:
+            raise BadInput(f"rate = {self.rate}: messages per process and unit of time, from 1e-9 to 1e9")
         if self.system.size < 2:
             raise BadInput("a simulation needs at least 2 processes")
 
@@ -98,6 +98,8 @@ def delay_of(text: str) -> Delay:
     wanted = {"const": 1, "exp": 1, "uniform": 2, "lognormal": 2}.get(name)
     if wanted is None or len(values) != wanted:
         raise BadInput(f"delay {text!r}: the delays are {DELAYS}")
+    if name == "lognormal" and len(values) == 2 and values[1] > 20:
+        raise BadInput(f"delay {text!r}: sigma is too large, at most 20")
     if any(not (math.isfinite(value) and 0 <= value < 1e9) for value in values):
         raise BadInput(f"delay {text!r}: a delay cannot be negative or endless")
     if name == "const":

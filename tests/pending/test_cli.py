@@ -37,7 +37,8 @@ for line in sys.stdin:
     if child == 0:
         code = 1
         try:
-            signal.alarm(job["seconds"])
+            signal.alarm(600)
+            resource.setrlimit(resource.RLIMIT_CPU, (job["seconds"], job["seconds"] + 1))
             resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
             os.chdir(job["folder"])
             for name, values in job["changed"].items():
@@ -59,7 +60,7 @@ for line in sys.stdin:
 
 
 class Done(NamedTuple):
-    """A command that has ended; a negative code is the signal that ended it (14: it took too long)."""
+    """A command that has ended; a negative code is the signal that ended it (24: it took too long)."""
 
     code: int
     out: str
@@ -127,7 +128,7 @@ Refused = Callable[..., str]
 def refused(causet: Run, tmp_path: Path) -> Refused:
     """Runs a command that must refuse: exit code 2, one sentence, nothing written. Gives the sentence."""
 
-    def call(*arguments: str, seconds: int = 3) -> str:
+    def call(*arguments: str, seconds: int = 2) -> str:
         before = {path: path.lstat().st_mtime_ns for path in tmp_path.rglob("*")}
         done = causet(*arguments, seconds=seconds)
         assert "Traceback" not in done.err, done.err[-2000:]
@@ -535,7 +536,7 @@ def test_an_empty_row_is_named_as_such(refused: Refused, rows: str) -> None:
 
 HUGE = "1" + 30 * "0"
 ABSURD = ("0", "-1", "1e400", "nan", HUGE)
-SIMULATE, EXPLORE, REPLAY = "simulate -m 20", "explore -m 2", "replay schedule.yaml"
+SIMULATE, EXPLORE, REPLAY = "simulate -m 20", "explore -m 1", "replay schedule.yaml"
 MERGE_SETTINGS = (("--epsilon", "0"), ("--delta", "0"), ("--set modulus=", "0"), ("--set delta_min=", "0"))
 
 NUMBERS: list[tuple[str, str, tuple[str, ...]]] = [
