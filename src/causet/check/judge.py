@@ -42,8 +42,11 @@ class Judge:
     """An observer of a run."""
 
     def __init__(self, system: System) -> None:
-        self.findings = Findings()
+        self._findings = Findings()
         self._system = system
+        # Deliveries before a cause: (message, causes that had not come), per process. A cause that turns out
+        # to be lost is taken out again, for nobody could have waited for it.
+        self._suspects: list[list[tuple[int, int]]] = [[] for _ in system.processes]
         self._bits: dict[tuple[int, int], int] = {}
         self._ids: list[tuple[int, int]] = []
         self._pasts: dict[int, int] = {}
@@ -53,6 +56,17 @@ class Judge:
         self._missing = [0] * system.size  # addressed here, sent, not received
         self._possible: list[dict[int, float]] = [{} for _ in system.processes]
         self._watching: list[dict[int, list[int]]] = [{} for _ in system.processes]
+
+    @property
+    def findings(self) -> Findings:
+        """What was found so far."""
+        found = self._findings
+        found.violations = sum(map(len, self._suspects))
+        found.first = []
+        for process, suspects in enumerate(self._suspects):
+            for message, before in suspects[: 100 - len(found.first)]:
+                found.first.append(self._told(process, message, before))
+        return found
 
     def sent(self, sent: Sent, time: float) -> None:
         packet = sent.packets[0]
@@ -99,19 +113,19 @@ class Judge:
         message = self._bits[packet.sender, packet.number]
         bit = 1 << message
         if not self._pending[process] & bit:
-            self.findings.duplicates += 1
+            self._findings.duplicates += 1
             return
         past = self._pasts[message]
         before = past & self._pending[process]
         if before:
-            self._violation(process, message, before)
+            self._suspects[process].append((message, before))
         self._pending[process] &= ~bit
         self._known[process] |= past | bit
         possible = self._possible[process].pop(message, None)
         if possible is not None:
-            self.findings.judged += 1
-            self.findings.added += time - possible
-            self.findings.most_added = max(self.findings.most_added, time - possible)
+            self._findings.judged += 1
+            self._findings.added += time - possible
+            self._findings.most_added = max(self._findings.most_added, time - possible)
         self._done(message)
 
     def lost(self, process: int, packet: Packet, time: float) -> None:
@@ -126,6 +140,8 @@ class Judge:
             self._done(message)
             for waiting in self._watching[process].pop(message, ()):
                 self._watch(process, waiting, time)
+            left = ((late, before & ~bit) for late, before in self._suspects[process])
+            self._suspects[process] = [(late, before) for late, before in left if before]
 
     def _done(self, message: int) -> None:
         """A copy is over; with the last one the message's past need not be kept."""
@@ -133,9 +149,7 @@ class Judge:
         if not self._copies[message]:
             del self._copies[message], self._pasts[message]
 
-    def _violation(self, process: int, message: int, before: int) -> None:
-        self.findings.violations += 1
-        if len(self.findings.first) < 100:
-            cause = (before & -before).bit_length() - 1
-            names = [f"{self._system.name(s)}:{c}" for s, c in (self._ids[message], self._ids[cause])]
-            self.findings.first.append(OutOfOrder(self._system.name(process), *names))
+    def _told(self, process: int, message: int, before: int) -> OutOfOrder:
+        cause = (before & -before).bit_length() - 1
+        names = [f"{self._system.name(s)}:{c}" for s, c in (self._ids[message], self._ids[cause])]
+        return OutOfOrder(self._system.name(process), *names)

@@ -22,7 +22,16 @@ from rich.progress import (
 
 from causet.model import BadInput, System, named_processes
 from causet.protocols import PROTOCOLS, Options, Protocol, as_printed_rows, make_options
-from causet.topology import MOST_PROCESSES, build_system, groups_of, links_of, read_topology, separators_of
+from causet.topology import (
+    GROUP_SHAPES,
+    LINK_SHAPES,
+    MOST_PROCESSES,
+    build_system,
+    groups_of,
+    links_of,
+    read_topology,
+    separators_of,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -99,7 +108,7 @@ def system_of(
         raise BadInput(f"processes = {processes}: from 2 to {MOST_PROCESSES:,}")
     names: tuple[str, ...] = named_processes(processes)
     system = System(names)
-    if links is not None and Path(links).exists():
+    if links is not None and links not in LINK_SHAPES.split(", ") and Path(links).is_file():
         topology = read_topology(links)
         system = build_system(
             topology.processes or names, topology.groups, topology.links, topology.separators
@@ -110,7 +119,7 @@ def system_of(
         system = System(names, (), masks, found)
     if groups == "unicast":
         return system
-    if Path(groups).exists():
+    if groups not in GROUP_SHAPES.split(", ") and Path(groups).is_file():
         topology = read_topology(groups)
         if topology.groups is None:
             raise BadInput(f"{groups}: it has no field `groups`")

@@ -21,7 +21,7 @@ from causet.cli.common import (
     settings_option,
 )
 from causet.formats.trace import to_json, write_trace
-from causet.model import Event
+from causet.model import BadInput, Event
 from causet.protocols import protocol_named
 from causet.simulate.schedule import Replay, read_schedule
 from causet.simulate.schedule import replay as replayed
@@ -61,8 +61,11 @@ def replay(
     plan = read_schedule(schedule)
     known = kind.Options.__dataclass_fields__  # a schedule may carry options of several protocols
     settings = {name: value for name, value in plan.options.items() if name in known}
-    options = options_of(kind, plan.system, settings | settings_of(named, extra), as_printed)
-    result = replayed(plan, kind, options)
+    try:
+        options = options_of(kind, plan.system, settings | settings_of(named, extra), as_printed)
+        result = replayed(plan, kind, options)
+    except BadInput as error:
+        raise BadInput(f"{schedule}: {error}") from None
     verdict = judge(result.events, lost=result.lost, receptions_teach=kind.hears)
     told = _told(result, verdict)
     if output is not None:

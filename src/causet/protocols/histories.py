@@ -144,7 +144,7 @@ class Histories(Protocol):
         if m_sender == self.me:  # an own copy that travelled (H3): H has the message already
             return learned
         H = self.H
-        appendix = self.printed("H6")
+        appendix, own_union = self.printed("H6"), self.printed("H4")
         touched = {m_sender: H.setdefault(m_sender, {})}
         for c, (A, C) in H[m_sender].items():
             if c < m_number and not appendix:
@@ -155,9 +155,10 @@ class Histories(Protocol):
             C = sent[c][1] if c in sent else 0
             if not appendix:
                 C |= C_m | reported
-                for later, (A_i, _) in sent.items():
-                    if later > c:
-                        C |= A_i
+                if own_union:  # H4 does this for all of the sender's messages below
+                    for later, (A_i, _) in sent.items():
+                        if later > c:
+                            C |= A_i
             sent[c] = (A, C)
         start = 0 if appendix else only(m_sender) | only(self.me)
         H[m_sender][m_number] = (m_targets, start)

@@ -116,6 +116,8 @@ class _Run:
         self._link_free: dict[tuple[int, int], float] = {}
         self._last_sent: dict[tuple[int, int], float] = {}
         self._idle = 0  # timers since the last delivery
+        self._under_way = 0  # copies of messages that have not arrived
+        self._twins: dict[tuple[int, object], int] = {}  # copies of what was doubled; 0 when it is settled
         self._settings: Any = options
         self._start_timers(stream(workload.seed, "clocks"))
 
@@ -150,10 +152,12 @@ class _Run:
                 continue
             time, _, p, what = heappop(queue)
             if isinstance(what, Packet):
+                self._under_way -= not what.control
                 self._receive(p, what, time)
                 continue
             if sending is None:
-                timers_stop = timers_stop or not tally.outstanding or self._idle > self._most_idle()
+                given_up = self._idle > self._most_idle() and not self._under_way
+                timers_stop = timers_stop or not tally.outstanding or given_up
                 if timers_stop:
                     continue
             self._idle += 1
@@ -164,7 +168,8 @@ class _Run:
                 self._silence(p, time)
 
     def _most_idle(self) -> int:
-        return PATIENCE * len(self.processes)
+        longest = self._settings.delta + 4 * self._settings.epsilon if self._kind.clocked else 0
+        return int(PATIENCE + longest) * len(self.processes)
 
     def _silence(self, p: int, time: float) -> None:
         """Time-silence: a null message in each group where one is owed and nothing was sent lately."""
@@ -185,6 +190,14 @@ class _Run:
         self._after(p, outcome, time)
 
     def _lost(self, p: int, packet: Packet, time: float) -> None:
+        """A copy is gone; the message is lost here only if no other copy came or is still to come."""
+        twin = (p, packet.key)
+        left = self._twins.get(twin)
+        if left is not None:
+            if left != 1:
+                self._twins[twin] = max(left - 1, 0)
+                return
+            self._twins[twin] = 0
         self.tally.lost += 1
         if not packet.control:
             self.tally.outstanding -= 1
@@ -221,6 +234,8 @@ class _Run:
         for packet in outcome.delivered:
             tally.deliveries += 1
             tally.outstanding -= 1
+            if (p, packet.key) in self._twins:
+                self._twins[p, packet.key] = 0
             tally.time = time
             self._idle = 0
             for observer in self._observers:
@@ -242,12 +257,15 @@ class _Run:
                     continue
                 if network.duplication and self._faults.random() < network.duplication:
                     copies = 2
+                if copies > 1:
+                    self._twins[target, packet.key] = copies
                 for number in range(copies):
                     arrival = time + delay * (1 + number)
                     if network.fifo:
                         link = (packet.sender, target)
                         arrival = max(arrival, self._link_free.get(link, 0.0))
                         self._link_free[link] = arrival
+                    self._under_way += not control
                     self._push(arrival, target, self._damaged(packet))
 
     def _damaged(self, packet: Packet) -> Packet:
