@@ -259,10 +259,12 @@ def write_schedule(schedule: Schedule) -> str:
 
 
 def _inline(value: Any) -> str:
+    """A value on one line of YAML; letters as they are, but line breaks of any kind escaped."""
     if isinstance(value, tuple):
         value = list(value)
+    readable = not any(mark in repr(value) for mark in ("\\x", "\\u"))
     text: str = yaml.safe_dump(
-        value, default_flow_style=True, sort_keys=False, width=10**9, allow_unicode=True
+        value, default_flow_style=True, sort_keys=False, width=10**9, allow_unicode=readable
     )
     return text.removesuffix("\n").removesuffix("\n...")
 
@@ -407,7 +409,10 @@ class _Run:
 
     def _receive(self, copy: _Copy) -> None:
         self._recorder.received(copy.target, copy.packet, self.now)
-        self._follow(copy.target, self._processes[copy.target].receive(copy.packet))
+        outcome = self._processes[copy.target].receive(copy.packet)
+        if outcome.refused:  # too late, or impossible: as good as lost
+            self._lost.add((self._system.name(copy.target), self._name(copy.packet)))
+        self._follow(copy.target, outcome)
 
     def _tick(self, process: int, now: int) -> None:
         outcome = self._processes[process].tick(now)
