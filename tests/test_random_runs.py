@@ -101,7 +101,9 @@ def check(name: str, seed: int) -> None:
     where = f"{name}, seed {seed}"
     promises = kind.promises(options)
     assert verdict.messages == tally.messages, where
-    assert verdict.violations == () and judged.findings.violations == 0, where
+    assert verdict.violations == (), where
+    if not promises.loss:  # the oracle alone judges runs in which messages are lost
+        assert judged.findings.violations == 0, where
     assert verdict.duplicates == () and judged.findings.duplicates == 0, where
     assert verdict.strangers == () and verdict.unsent == (), where
     assert verdict.undelivered == () and tally.outstanding == 0, where
