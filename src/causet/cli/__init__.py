@@ -18,7 +18,7 @@ from causet.cli.replay import replay
 from causet.cli.simulate import simulate
 from causet.model import CausetError
 
-FINE, FINDING, BAD, UNKNOWN = 0, 1, 2, 3
+FINE, BAD = 0, 2
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
