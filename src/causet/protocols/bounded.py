@@ -111,11 +111,11 @@ class Bounded(Protocol):
         return Learned(packets=[packet, *self._extras()])
 
     def spent(self) -> bool:
-        return any(column.get(self.me, 0) >= LARGEST - MOST_CONTROL for column in self.M.values())
+        return any(max(column.values()) >= LARGEST - MOST_CONTROL for column in self.M.values())
 
     def _sent_to(self, target: int) -> None:
         """Column `target` keeps nothing but the message just sent, which implies the rest."""
-        self.M[target] = {self.me: self.M.get(target, {}).get(self.me, 0) + 1}
+        self.M[target] = {self.me: _one_more(self.M.get(target, {}).get(self.me, 0))}
 
     def _extras(self) -> list[Packet]:
         """Extra messages to the fullest columns until M is within k (S3)."""
@@ -154,7 +154,7 @@ class Bounded(Protocol):
                 self._learn(j, column)
         if not self.printed("S5"):
             for j in members(packet.targets & ~only(self.me) & ~only(sender)):
-                self._learn(j, {sender: packet.stamp.get(j, {}).get(sender, 0) + 1})
+                self._learn(j, {sender: _one_more(packet.stamp.get(j, {}).get(sender, 0))})
         return Learned(((sender, self.facts.get(sender, 0) + 1),), self._extras())
 
     def _learn(self, j: int, column: Column) -> None:
@@ -212,6 +212,11 @@ class Bounded(Protocol):
         return (
             f"message {least} of {name} to {self.system.name(self.me)} (extra ones count), {now} came so far"
         )
+
+
+def _one_more(count: int) -> int:
+    """Counters end at the largest that the wire form takes; only a hostile stamp brings them there."""
+    return min(count + 1, LARGEST)
 
 
 def _rising(values: Sequence[int]) -> bool:

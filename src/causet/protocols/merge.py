@@ -309,7 +309,7 @@ class Merge(Protocol):
         r = max(0, near + random.randint(-spread, spread))
         if self.options.modulus:
             r %= self.options.modulus
-        return Timestamp(r, random.randint(0, 2 * self.options.epsilon + 1), kn)
+        return Timestamp(r, random.randint(0, random.choice([2 * self.options.epsilon + 1, 10_000])), kn)
 
     # Bytes.
 
