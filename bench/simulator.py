@@ -17,7 +17,7 @@ from causet.check.judge import Judge
 from causet.formats.trace import trace_writer
 from causet.protocols import Packet, Protocol, make_options, protocol_named
 from causet.simulate.network import simulate
-from causet.simulate.record import Recorder, Sent
+from causet.simulate.record import Observer, Recorder, Sent
 from causet.simulate.workload import Workload
 
 SIZE = 16
@@ -25,7 +25,7 @@ CASES = (("none", UNICAST), ("vector", RING))
 """The least that a simulation can cost, and a protocol with numpy stamps and three copies of a message."""
 
 
-class Counter:
+class Counter(Observer):
     """Counts the events that a trace would have."""
 
     def __init__(self) -> None:
@@ -39,9 +39,6 @@ class Counter:
 
     def delivered(self, process: int, packet: Packet, time: float) -> None:
         self.events += 1
-
-    def lost(self, process: int, packet: Packet, time: float) -> None:
-        pass
 
 
 def alone(kind: type[Protocol], workload: Workload) -> None:

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from bench.cases import ALL, RING, UNICAST, able, workload_of
 from bench.result import Result, Spoilt
 from causet.check.judge import Findings, Judge
-from causet.protocols import PROTOCOLS, Packet, Protocol, make_options
+from causet.protocols import PROTOCOLS, Protocol, make_options
 from causet.simulate.network import simulate
-from causet.simulate.record import Sent
+from causet.simulate.record import Observer, Sent
 from causet.simulate.workload import Workload
 
 SIZES = (4, 8, 16, 32)
@@ -37,7 +37,7 @@ class Counted(NamedTuple):
     added: float
 
 
-class SecondHalf:
+class SecondHalf(Observer):
     """An observer that counts what comes after so many messages. Must be told after the judge."""
 
     def __init__(self, first: int, findings: Findings) -> None:
@@ -57,15 +57,6 @@ class SecondHalf:
             self.messages += 1
             self.entries += sent.entries
             self.bytes += sent.bytes
-
-    def received(self, process: int, packet: Packet, time: float) -> None:
-        pass
-
-    def delivered(self, process: int, packet: Packet, time: float) -> None:
-        pass
-
-    def lost(self, process: int, packet: Packet, time: float) -> None:
-        pass
 
     def counted(self) -> Counted:
         delivered = self._findings.judged - self._judged

@@ -15,7 +15,7 @@ from causet.check.oracle import Verdict, judge
 from causet.model import Event, System, named_processes
 from causet.protocols import PROTOCOLS, Packet, Protocol, make_options
 from causet.simulate.network import Network, Tally, simulate
-from causet.simulate.record import Recorder, Sent
+from causet.simulate.record import Observer, Recorder
 from causet.simulate.workload import Workload, delay_of
 from causet.topology import groups_of
 
@@ -61,16 +61,12 @@ def settings_for(kind: type[Protocol], system: System, draw: Random) -> dict[str
     return {}
 
 
-class Losses:
+class Losses(Observer):
     """Notes what the network lost, as the oracle wants to know it."""
 
     def __init__(self, system: System) -> None:
         self.system = system
         self.found: set[tuple[str, str]] = set()
-
-    def sent(self, sent: Sent, time: float) -> None: ...
-    def received(self, process: int, packet: Packet, time: float) -> None: ...
-    def delivered(self, process: int, packet: Packet, time: float) -> None: ...
 
     def lost(self, process: int, packet: Packet, time: float) -> None:
         self.found.add((self.system.name(process), packet.id(self.system)))

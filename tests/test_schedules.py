@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +25,6 @@ from causet.simulate.schedule import (
     read_schedule,
     replay,
     schedule_of,
-    to_json,
     write_schedule,
 )
 
@@ -65,7 +65,7 @@ def test_a_send_names_its_targets_and_a_reception_delivers() -> None:
     send = result.events[0]
     assert (send.to, send.group, send.control) == (("p2", "p3"), None, False)
     assert send.stamp_entries is not None and send.stamp_bytes is not None
-    assert (result.under_way, result.held, result.stuck) == (1, (), False)
+    assert (len(result.under_way), result.held, result.stuck) == (1, (), False)
 
 
 def test_a_send_to_a_group_goes_to_its_other_members() -> None:
@@ -418,7 +418,7 @@ def test_drain_ends_with_everything_delivered(protocol: str) -> None:
     steps = [f"{{send: m{n}, from: p{1 + n % 3}, group: g1}}" for n in range(6)]
     result = played(of(*steps[:3], "{receive: m0, at: p2}", *steps[3:], "drain", head=GROUPED), protocol)
     assert not result.held
-    assert result.under_way == 0
+    assert result.under_way == ()
     assert len(deliveries(result)) == 12
     assert judge(result.events).status == "valid"
 
@@ -573,7 +573,7 @@ def shown(schedule: Schedule) -> tuple[Any, ...]:
 def test_what_is_written_is_read_back(plain: dict[str, Any]) -> None:
     schedule = schedule_of(plain)
     assert shown(parse(write_schedule(schedule))) == shown(schedule)
-    assert shown(schedule_of(json.loads(to_json(schedule)))) == shown(schedule)
+    assert shown(schedule_of(yaml.safe_load(write_schedule(schedule)))) == shown(schedule)
     assert len(schedule.steps) == len(plain["steps"])
 
 
@@ -582,7 +582,9 @@ def test_what_is_written_is_read_back(plain: dict[str, Any]) -> None:
 def test_files_in_yaml_and_json_are_read_back(tmp_path: Path, plain: dict[str, Any]) -> None:
     schedule = schedule_of(plain)
     (tmp_path / "schedule.yaml").write_text(write_schedule(schedule), encoding="utf-8")
-    (tmp_path / "schedule.json").write_text(to_json(schedule), encoding="utf-8")
+    (tmp_path / "schedule.json").write_text(
+        json.dumps(yaml.safe_load(write_schedule(schedule))), encoding="utf-8"
+    )
     assert shown(read_schedule(tmp_path / "schedule.yaml")) == shown(schedule)
     assert shown(read_schedule(tmp_path / "schedule.json")) == shown(schedule)
 

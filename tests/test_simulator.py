@@ -28,7 +28,7 @@ from causet.formats.trace import check_acyclic, read_trace, trace_writer
 from causet.model import BadInput, Event, Group, System, members, named_processes
 from causet.protocols import PROTOCOLS, Packet, make_options
 from causet.simulate.network import Network, simulate
-from causet.simulate.record import Recorder, Sent
+from causet.simulate.record import Observer, Recorder, Sent
 from causet.simulate.workload import Workload, delay_of
 from causet.topology import groups_of
 
@@ -43,7 +43,7 @@ RUNS = [
 ]
 
 
-class Faults:
+class Faults(Observer):
     """An observer that sees what happens to single copies."""
 
     def __init__(self, system: System) -> None:
@@ -51,7 +51,7 @@ class Faults:
         self.stamps: dict[object, Any] = {}
         self.copies = 0
         self.received_copies = 0
-        self.damaged = 0
+        self.damaged_copies = 0
         self.lost_copies: set[tuple[str, str]] = set()
 
     def sent(self, sent: Sent, time: float) -> None:
@@ -62,10 +62,7 @@ class Faults:
 
     def received(self, process: int, packet: Packet, time: float) -> None:
         self.received_copies += 1
-        self.damaged += packet.stamp is not self.stamps[packet.key, process]
-
-    def delivered(self, process: int, packet: Packet, time: float) -> None:
-        pass
+        self.damaged_copies += packet.stamp is not self.stamps[packet.key, process]
 
     def lost(self, process: int, packet: Packet, time: float) -> None:
         self.lost_copies.add((self.system.name(process), packet.id(self.system)))
@@ -434,7 +431,7 @@ def test_copies_come_twice_at_the_rate_asked_for_and_are_delivered_once(
 @pytest.mark.parametrize("corruption", [0.1, 0.4])
 def test_stamps_are_damaged_at_the_rate_asked_for(corruption: float) -> None:
     found = seen("merge", messages=500, network=Network(corruption=corruption))
-    assert found.faults.damaged / found.faults.received_copies == pytest.approx(corruption, abs=0.05)
+    assert found.faults.damaged_copies / found.faults.received_copies == pytest.approx(corruption, abs=0.05)
     # What cannot be is refused and counts as lost; the rest is delivered in the end.
     assert found.summary["stuck"] == 0
     assert found.summary["deliveries"] + found.summary["lost"] == 2000
@@ -444,7 +441,7 @@ def test_without_faults_nothing_is_lost_doubled_or_damaged() -> None:
     for name, shape in RUNS:
         found = seen(name, shape, messages=30)
         assert found.faults.received_copies == found.faults.copies
-        assert (found.faults.damaged, found.faults.lost_copies, found.summary["lost"]) == (0, set(), 0)
+        assert (found.faults.damaged_copies, found.faults.lost_copies, found.summary["lost"]) == (0, set(), 0)
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.0, 2.0, math.nan, math.inf])

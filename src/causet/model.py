@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
+from reprlib import repr as shown
 
 Processes = int
 """A set of processes as a bit mask: process p is a member when bit p is set."""
@@ -106,16 +108,16 @@ class System:
         try:
             return self.processes.index(name)
         except ValueError:
-            known = ", ".join(self.processes[:8]) + (", …" if self.size > 8 else "")
-            raise BadInput(f"unknown process {name!r}; the processes are {known}") from None
+            known = some_of(self.processes)
+            raise BadInput(f"unknown process {shown(name)}; the processes are {known}") from None
 
     def group_index(self, name: str) -> int:
         """The group of this name; BadInput if there is none."""
         for position, group in enumerate(self.groups):
             if group.name == name:
                 return position
-        known = ", ".join(g.name for g in self.groups[:8]) or "none"
-        raise BadInput(f"unknown group {name!r}; the groups are {known}")
+        known = some_of(group.name for group in self.groups)
+        raise BadInput(f"unknown group {shown(name)}; the groups are {known}")
 
     def group_of(self, sender: int, targets: Processes) -> int:
         """The group whose members are exactly the sender and the targets; BadInput if there is none."""
@@ -124,9 +126,25 @@ class System:
             if group.members == wanted:
                 return position
         raise BadInput(
-            f"{', '.join(self.names(wanted))} are no group; a group protocol sends only to the other "
+            f"{some_of(self.names(wanted))} are no group; a group protocol sends only to the other "
             "members of one of its groups"
         )
+
+
+def some_of(names: Iterable[str]) -> str:
+    """The first few of these names, fit for a sentence: what is odd or long is quoted and cut.
+
+    >>> some_of(["p1", "p\\n2"])
+    "p1, 'p\\\\n2'"
+    """
+    first = list(islice(names, 9))
+    told = [name if name.isprintable() and len(name) <= 40 else shown(name) for name in first[:8]]
+    return ", ".join(told) + (", …" if len(first) > 8 else "") or "none"
+
+
+def is_text(value: object) -> bool:
+    """Whether this is text that can be written: not empty, and no half of a surrogate pair."""
+    return isinstance(value, str) and value != "" and not any("\ud800" <= c <= "\udfff" for c in value)
 
 
 def named_processes(count: int) -> tuple[str, ...]:

@@ -11,12 +11,12 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import combinations
 from math import comb
 from pathlib import Path
 from reprlib import repr as shown
 
-from causet.model import BadInput, Group, Processes, Separator, System, mask, members
+from causet.model import BadInput, Group, Processes, Separator, System, is_text, mask, members, some_of
 from causet.plain import load_plain
 
 MOST_PROCESSES = 100_000
@@ -88,6 +88,8 @@ def _names(value: object, where: str, most: int = MOST_PROCESSES) -> tuple[str, 
             raise BadInput(f"{where}: name {position} is {shown(name)}, which is not text; put it in quotes")
         if not name.strip():
             raise BadInput(f"{where}: name {position} is empty")
+        if not is_text(name):
+            raise BadInput(f"{where}: name {position} holds half a surrogate pair, which is no text")
         names.append(name)
     return tuple(names)
 
@@ -147,8 +149,7 @@ def _repeated(names: Sequence[str]) -> str:
 
 def _number(name: str, where: str, numbers: Mapping[str, int]) -> int:
     if name not in numbers:
-        known = ", ".join(shown(known) for known in islice(numbers, 8)) + (", …" if len(numbers) > 8 else "")
-        raise BadInput(f"{where}: unknown process {shown(name)}; the processes are {known}")
+        raise BadInput(f"{where}: unknown process {shown(name)}; the processes are {some_of(numbers)}")
     return numbers[name]
 
 
@@ -262,8 +263,13 @@ def groups_of(shape: str, system_size: int, seed: int) -> tuple[Group, ...]:
     elif drawn := re.fullmatch(r"random:([0-9]{1,9})x([0-9]{1,9})", shape):
         found = _random(int(drawn[1]), int(drawn[2]), system_size, seed, shape)
     else:
-        raise BadInput(f"unknown group shape {shown(shape)}; the shapes are {GROUP_SHAPES}")
+        raise BadInput(f"unknown group shape {shown(shape)}{_no_file(shape)}; the shapes are {GROUP_SHAPES}")
     return tuple(Group(f"g{number}", mask(inside)) for number, inside in enumerate(found, 1))
+
+
+def _no_file(shape: str) -> str:
+    """Who writes a dot or a slash means a file."""
+    return " (and there is no such file)" if "." in shape or "/" in shape else ""
 
 
 def _check_size(size: int) -> None:
@@ -359,7 +365,7 @@ def links_of(shape: str, size: int) -> tuple[Processes, ...] | None:
             raise BadInput(f"link shape {shown(shape)} needs at least 3 processes, and there are {size}")
         pairs = [*path, (0, size - 1 if shape == "cycle" else 2)]
     else:
-        raise BadInput(f"unknown link shape {shown(shape)}; the shapes are {LINK_SHAPES}")
+        raise BadInput(f"unknown link shape {shown(shape)}{_no_file(shape)}; the shapes are {LINK_SHAPES}")
     neighbours: list[set[int]] = [set() for _ in range(size)]
     for p, q in pairs:
         neighbours[p].add(q)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from causet.model import System, members
 from causet.protocols import Packet
-from causet.simulate.record import Sent
+from causet.simulate.record import Observer, Sent
 
 
 class OutOfOrder(NamedTuple):
@@ -31,6 +31,8 @@ class Findings:
     violations: int = 0
     first: list[OutOfOrder] = field(default_factory=list)
     """the first hundred"""
+    excused: int = 0
+    """out of order too, but so soon after damage that the protocol may still be recovering"""
     duplicates: int = 0
     judged: int = 0
     added: float = 0.0
@@ -38,10 +40,15 @@ class Findings:
     most_added: float = 0.0
 
 
-class Judge:
-    """An observer of a run."""
+class Judge(Observer):
+    """An observer of a run.
 
-    def __init__(self, system: System) -> None:
+    `recovery` is how long damage to a message may show in deliveries, where a protocol claims to bear it.
+    """
+
+    def __init__(self, system: System, recovery: float = 0.0) -> None:
+        self._recovery = recovery
+        self._recovered = 0.0  # until then damage may show
         self._findings = Findings()
         self._system = system
         # Deliveries before a cause: (message, causes that had not come), per process. A cause that turns out
@@ -117,7 +124,9 @@ class Judge:
             return
         past = self._pasts[message]
         before = past & self._pending[process]
-        if before:
+        if before and time <= self._recovered:
+            self._findings.excused += 1
+        elif before:
             self._suspects[process].append((message, before))
         self._pending[process] &= ~bit
         self._known[process] |= past | bit
@@ -142,6 +151,9 @@ class Judge:
                 self._watch(process, waiting, time)
             left = ((late, before & ~bit) for late, before in self._suspects[process])
             self._suspects[process] = [(late, before) for late, before in left if before]
+
+    def damaged(self, packet: Packet, arrival: float) -> None:
+        self._recovered = max(self._recovered, arrival + self._recovery)
 
     def _done(self, message: int) -> None:
         """A copy is over; with the last one the message's past need not be kept."""

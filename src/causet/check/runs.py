@@ -45,6 +45,7 @@ class Run:
             "deliveries": tally.deliveries,
             "control_messages": tally.control,
             "lost": tally.lost,
+            "refused": tally.refused,
             "stamp_entries_mean": round(tally.entries / messages, 3),
             "stamp_entries_max": tally.most_entries,
             "stamp_bytes_mean": round(tally.bytes / messages, 3),
@@ -53,6 +54,7 @@ class Run:
             "added_delay_max": round(findings.most_added, 6),
             "violations": findings.violations,
             "first_violations": [violation._asdict() for violation in findings.first[:10]],
+            "excused": findings.excused,
             "duplicates": findings.duplicates,
             "stuck": tally.outstanding,
             "broken": tally.broken,
@@ -70,6 +72,6 @@ def run(
     progress: Callable[[int], None] | None = None,
 ) -> Run:
     """Simulate a workload under a protocol and judge the run."""
-    judge = Judge(workload.system)
+    judge = Judge(workload.system, kind.recovery(options))
     tally, processes = simulate(kind, options, workload, network, [judge, *observers], progress)
     return Run(kind, workload, tally, judge.findings, tuple(processes))

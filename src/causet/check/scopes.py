@@ -23,6 +23,10 @@ NOT_SEEN = {
 """Errata that an exploration of a small system does not show, and what they are about."""
 
 
+MOST_TICKS = 8
+"""The largest ε and δ that an exploration takes: the closing ticks are as many."""
+
+
 class Named(NamedTuple):
     """A scope, and in words what it is bounded to."""
 
@@ -56,6 +60,10 @@ def scopes_for(
         raise BadInput(f"nulls = {nulls}: an exploration takes from 0 to 8")
     if most_states < 1:
         raise BadInput(f"most-states = {most_states}: at least 1 is needed")
+    if groups is not None and not kind.grouped:
+        raise BadInput(f"groups: {kind.name} does not send to groups, so there are none to choose")
+    if links is not None and (kind.grouped or kind.broadcast or kind.clocked):
+        raise BadInput(f"links: {kind.name} does not look at links, so there are none to choose")
     rows = as_printed_rows(kind, as_printed)
     if "H7" in rows and links is None:
         links, processes = "star", max(processes, 4)
@@ -82,6 +90,11 @@ def scopes_for(
     found_scopes = []
     for shape, system in systems:
         options, _ = make_options(kind, system, chosen, rows)
+        for name in ("epsilon", "delta"):
+            if getattr(options, name, 0) > MOST_TICKS:
+                raise BadInput(
+                    f"{name} = {getattr(options, name)}: an exploration takes at most {MOST_TICKS} ticks"
+                )
         # What a sender addresses to itself matters only where the printed rules treat it differently.
         own = bool(rows & {"H2", "H3"})
         base = Scope(kind, system, options, messages, nulls, own_copies=own, most_states=most_states)

@@ -1,12 +1,14 @@
 """The command line. Each command is thin: it reads, calls a room, prints, and returns an exit code.
 
-0 fine; 1 a finding; 2 bad input or usage; 3 unknown.
+0 fine; 1 a finding; 2 bad input or usage; 3 unknown; 130 interrupted.
 """
 
 from __future__ import annotations
 
-import os
+import io
+import signal
 import sys
+from typing import Any
 
 import click
 
@@ -18,7 +20,7 @@ from causet.cli.replay import replay
 from causet.cli.simulate import simulate
 from causet.model import CausetError
 
-FINE, BAD = 0, 2
+FINE, BAD, INTERRUPTED, TERMINATED = 0, 2, 130, 143
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -38,24 +40,44 @@ for command in (demo, simulate, replay, explore, protocols):
     cli.add_command(command)
 
 
+class _Leavable(io.FileIO):
+    """Standard output whose reader may leave, as `head` does: what nobody reads is written nowhere.
+
+    So a command ends with its own exit code, whoever listens.
+    """
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            return memoryview(data).nbytes
+
+
 def main() -> None:
     """Entry point: every error on purpose is one sentence on stderr and exit code 2."""
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(_Leavable(1, "w", closefd=False)),
+        encoding=sys.stdout.encoding,
+        errors="backslashreplace",
+        line_buffering=sys.stdout.isatty(),
+    )
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that half-written files are removed
     try:
         code = cli.main(standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.Abort:
         click.echo("causet: interrupted", err=True)
-        code = 130
+        code = INTERRUPTED
     except click.ClickException as error:
         error.show()
         code = BAD
     except CausetError as error:
         click.echo(f"causet: {error}", err=True)
         code = BAD
-    except BrokenPipeError:
-        # The reader of our output left, as `head` does; nothing is wrong.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = FINE
     except OSError as error:
         click.echo(f"causet: {error.filename or 'output'}: {error.strerror}", err=True)
+        code = BAD
+    except MemoryError:
+        click.echo("causet: this takes more memory than there is; use fewer processes or messages", err=True)
         code = BAD
     sys.exit(code if isinstance(code, int) else FINE)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from reprlib import repr as shown
 from typing import Any, TypeVar
 
 import click
@@ -44,7 +46,8 @@ def as_printed_option(function: F) -> F:
         flag_value="",
         default=None,
         metavar="[ROW,…]",
-        help="Follow the paper's printed rules: all errata of the protocol, or the rows named (M4; H1,H2).",
+        help="Follow the paper's printed rules: all errata of the protocol (M1 and H6 aside, which other "
+        "printed text contradicts), or the rows named (M4; H1,H2).",
     )(function)
 
 
@@ -85,7 +88,7 @@ def settings_of(named: Mapping[str, Any], extra: tuple[str, ...]) -> dict[str, A
     for text in extra:
         name, separator, value = text.partition("=")
         if not separator or not name:
-            raise BadInput(f"option {text!r}: write NAME=VALUE")
+            raise BadInput(f"option {shown(text)}: write NAME=VALUE")
         settings[name.strip()] = value.strip()
     return settings
 
@@ -95,9 +98,40 @@ def options_of(
 ) -> Options:
     """A protocol's options; warnings go to stderr."""
     options, warnings = make_options(kind, system, settings, as_printed_rows(kind, as_printed))
+    if as_printed is not None and not kind.errata:
+        warnings.append(f"{kind.name} has no errata, so --as-printed changes nothing")
+    warn(*warnings)
+    return options
+
+
+def warn(*warnings: str) -> None:
     for warning in warnings:
         click.echo(f"causet: warning: {warning}", err=True)
-    return options
+
+
+def check_output(path: Path | None) -> None:
+    """BadInput now rather than after hours of work, if this file could not be written."""
+    if path is None:
+        return
+    try:
+        if path.is_dir():
+            raise BadInput(f"{path} is a directory; give the name of a file to write")
+        path.parent.stat()
+        with suppress(FileNotFoundError):
+            path.lstat()
+        if not path.parent.is_dir():
+            raise BadInput(f"{path} cannot be written: Not a directory")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise BadInput(f"{path} cannot be written: Permission denied")
+    except OSError as error:
+        raise BadInput(f"{path} cannot be written: {error.strerror}") from None
+
+
+def check_trace_output(path: Path | None) -> None:
+    """BadInput if a trace cannot go to this file."""
+    check_output(path)
+    if path is not None and path.suffix.lower() == ".parquet":
+        raise BadInput(f"{path}: a trace is written as JSON Lines; end its name in .jsonl or .jsonl.gz")
 
 
 def system_of(
@@ -105,13 +139,15 @@ def system_of(
 ) -> System:
     """A system of so many processes, with groups by shape or file and links by shape or file."""
     if not 2 <= processes <= MOST_PROCESSES:
-        raise BadInput(f"processes = {processes}: from 2 to {MOST_PROCESSES:,}")
+        raise BadInput(
+            f"processes = {processes}: at least 2 are needed, and at most {MOST_PROCESSES:,} are allowed"
+        )
     names: tuple[str, ...] = named_processes(processes)
     system = System(names)
-    if links is not None and links not in LINK_SHAPES.split(", ") and Path(links).is_file():
+    if links is not None and _is_file(links, LINK_SHAPES):
         topology = read_topology(links)
-        system = build_system(
-            topology.processes or names, topology.groups, topology.links, topology.separators
+        system = _in_file(
+            links, topology.processes or names, topology.groups, topology.links, topology.separators
         )
     elif links is not None:
         masks = links_of(links, processes)
@@ -119,17 +155,30 @@ def system_of(
         system = System(names, (), masks, found)
     if groups == "unicast":
         return system
-    if groups not in GROUP_SHAPES.split(", ") and Path(groups).is_file():
+    if _is_file(groups, GROUP_SHAPES):
         topology = read_topology(groups)
         if topology.groups is None:
             raise BadInput(f"{groups}: it has no field `groups`")
-        named = build_system(topology.processes or system.processes, topology.groups, topology.links)
+        named = _in_file(groups, topology.processes or system.processes, topology.groups, topology.links)
         return System(named.processes, named.groups, named.links or system.links, system.separators)
     return System(system.processes, groups_of(groups, system.size, seed), system.links, system.separators)
 
 
+def _is_file(text: str, shapes: str) -> bool:
+    """Whether a text means a file; a shape is a shape even where a file has its name."""
+    return text != "" and text not in shapes.split(", ") and os.path.exists(text)  # noqa: PTH110 (odd text)
+
+
+def _in_file(path: str, *parts: Any) -> System:
+    """The system that a file describes; BadInput names the file."""
+    try:
+        return build_system(*parts)
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
+
+
 def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False))
+    click.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 from rich.console import Console
 from rich.table import Table
@@ -27,7 +25,7 @@ WORKLOADS = (
 @click.command()
 @click.option("--seed", default=1, show_default=True)
 @json_option
-def demo(seed: int, as_json: bool) -> None:
+def demo(seed: int, as_json: bool) -> int:
     """Every protocol on the same messages with the same delays, beside two controls that break the order.
 
     \b
@@ -55,7 +53,7 @@ def demo(seed: int, as_json: bool) -> None:
     # The controls are there to be caught; only a protocol that breaks its promise is a finding.
     broken = [r for _, r in results if r.kind.PROMISES.causal and r.bad]
     missed = [r for _, r in results if not r.kind.PROMISES.causal and not r.findings.violations]
-    sys.exit(1 if broken or missed else 0)
+    return 1 if broken or missed else 0
 
 
 def _show(results: list[tuple[str, Run]]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from causet.check.oracle import judge
 from causet.check.scopes import NOT_SEEN, Named, scopes_for
 from causet.cli.common import (
     as_printed_option,
+    check_output,
     json_option,
     print_json,
     progress_bar,
@@ -25,6 +25,18 @@ from causet.cli.replay import drawn
 from causet.protocols import as_printed_rows, protocol_named
 from causet.simulate.schedule import replay, write_schedule
 
+RUNS_ONLY = (
+    "deliveries",
+    "control_messages",
+    "stamp_entries_mean",
+    "stamp_entries_max",
+    "stamp_bytes_mean",
+    "stamp_bytes_max",
+    "added_delay_mean",
+    "added_delay_max",
+)
+"""Fields of the summary that only a run has; null here."""
+
 
 @click.command()
 @protocol_option
@@ -34,13 +46,15 @@ from causet.simulate.schedule import replay, write_schedule
     "--groups",
     default=None,
     metavar="SHAPE",
-    help="For group protocols: pairs, twins, all, ring:SIZE. By default pairs, then twins.",
+    help="For group protocols: pairs (each two processes a group), twins (two groups of everybody), all, "
+    "ring:SIZE, random:COUNTxSIZE. By default pairs, then twins.",
 )
 @click.option(
     "--links",
     default=None,
     metavar="SHAPE",
-    help="path, star, cycle or tail, with all their causal separators (R9 of histories).",
+    help="path, star, cycle, tail (a triangle with a tail) or full, with all their causal separators "
+    "(R9 of histories).",
 )
 @click.option("--nulls", default=1, show_default=True, help="Null messages at any time (slow, relative).")
 @click.option("--most-states", default=5_000_000, show_default=True, help="Give up after so many states.")
@@ -67,7 +81,7 @@ def explore(
     output: Path | None,
     as_json: bool,
     **named: Any,
-) -> None:
+) -> int:
     """Try every interleaving of a small system, and show the shortest counter-example.
 
     Judges that nothing is delivered before a cause or twice; nothing later than necessary, for protocols that
@@ -77,10 +91,11 @@ def explore(
     \b
     Examples:
       causet explore --protocol matrix
-      causet explore --protocol relative --as-printed M3 --groups twins
+      causet explore --protocol relative --as-printed M3 --groups pairs
       causet explore --protocol histories --links cycle -n 4
     """
     kind = protocol_named(protocol)
+    check_output(output)
     scopes = scopes_for(
         kind,
         processes,
@@ -113,7 +128,7 @@ def explore(
         _show_best(best, text, output)
         for row in sorted(as_printed_rows(kind, as_printed) & NOT_SEEN.keys()):
             click.echo(f"  {row} is about {NOT_SEEN[row]}: an exploration does not show it")
-    sys.exit(1 if found else 0 if complete else 3)
+    return 1 if found else 0 if complete else 3
 
 
 def _told(named: Named, report: Report) -> str:
@@ -122,7 +137,7 @@ def _told(named: Named, report: Report) -> str:
     scope = named.scope
     return (
         f"{scope.kind.name}: {scope.system.size} processes, {scope.messages} messages, {named.label}: "
-        f"{report.states:,} states, {outcome}; {counts or 'nothing found'}"
+        f"{report.states:,} state{'s' if report.states != 1 else ''}, {outcome}; {counts or 'nothing found'}"
     )
 
 
@@ -147,6 +162,8 @@ def _summary(
         "protocol": protocol,
         "processes": processes,
         "messages": messages,
+        # An exploration is no run: it has no delays, and no one number of deliveries or stamps.
+        **dict.fromkeys(RUNS_ONLY),
         "states": sum(report.states for _, report in reports),
         "complete": all(report.complete for _, report in reports),
         "violations": findings.get("unsafe", 0) + findings.get("twice", 0),

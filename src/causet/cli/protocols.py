@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import Field, fields
 from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
+from rich.padding import Padding
+from rich.text import Text
 
 from causet.cli.common import json_option, print_json
 from causet.protocols import PROTOCOLS, Protocol
@@ -15,8 +16,8 @@ from causet.protocols import PROTOCOLS, Protocol
 
 @click.command()
 @json_option
-def protocols(as_json: bool) -> None:
-    """What each protocol is, costs and promises.
+def protocols(as_json: bool) -> int:
+    """What each protocol is, costs and promises, with its options.
 
     \b
     Example:
@@ -25,22 +26,44 @@ def protocols(as_json: bool) -> None:
     rows = [_row(kind) for kind in PROTOCOLS.values()]
     if as_json:
         print_json(rows)
-        return
-    table = Table(show_edge=False, pad_edge=False)
-    for title in ("protocol", "what", "sends to", "promises", "stamp counts", "needs", "options", "errata"):
-        table.add_column(title, overflow="fold")
+        return 0
+    console = Console(highlight=False)
     for row in rows:
-        table.add_row(
-            row["protocol"],
-            row["title"],
-            row["sends_to"],
-            ", ".join(row["promises"]) or "nothing",
-            row["stamp"],
-            ", ".join(row["needs"]) or "nothing",
-            ", ".join(row["options"]),
-            ", ".join(row["errata"]) or "none",
-        )
-    Console().print(table)
+        _show(console, row)
+    console.print(
+        "Options are given with --set NAME=VALUE; k, epsilon, delta and silence have options of their own. "
+        "All have capacity: the most messages a process may hold back; one more is an error. Errata are "
+        "selected with --as-printed."
+    )
+    return 0
+
+
+def _show(console: Console, row: dict[str, Any]) -> None:
+    console.print(Text.assemble((row["protocol"], "bold"), f"  {row['title']}"))
+    limit = f"; sensible up to about {row['sensible_up_to']} processes" if row["sensible_up_to"] else ""
+    lines = [
+        f"sends to {row['sends_to']}; promises {', '.join(row['promises']) or 'nothing'}",
+        f"a stamp counts {row['stamp']}{limit}",
+    ]
+    if row["needs"]:
+        lines.append(f"needs {', '.join(row['needs'])}")
+    if row["errata"]:
+        lines.append(f"errata {', '.join(row['errata'])}")
+    lines += [
+        f"{name}={_plain(option['default'])}: {option['text']}"
+        for name, option in row["options"].items()
+        if name != "capacity"
+    ]
+    for line in lines:
+        console.print(Padding(Text(line), (0, 0, 0, 4)))
+    console.print()
+
+
+def _plain(default: Any) -> str:
+    """A default as one would give it on the command line."""
+    if default is None:
+        return "…"
+    return ("on" if default else "off") if isinstance(default, bool) else str(default)
 
 
 def _row(kind: type[Protocol]) -> dict[str, Any]:
@@ -62,6 +85,10 @@ def _row(kind: type[Protocol]) -> dict[str, Any]:
         "stamp": kind.counts,
         "needs": [name for name, needed in needs.items() if needed],
         "sensible_up_to": kind.sensible,
-        "options": [field.name for field in fields(kind.Options) if field.name != "as_printed"],
+        "options": {option.name: _option(option) for option in fields(kind.Options) if option.metadata},
         "errata": list(kind.errata),
     }
+
+
+def _option(option: Field[Any]) -> dict[str, Any]:
+    return {"default": option.default, "text": option.metadata["text"]}

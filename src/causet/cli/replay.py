@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import click
 from causet.check.oracle import Verdict, judge
 from causet.cli.common import (
     as_printed_option,
+    check_trace_output,
     json_option,
     options_of,
     print_json,
@@ -46,7 +46,7 @@ def replay(
     output: Path | None,
     as_json: bool,
     **named: Any,
-) -> None:
+) -> int:
     """Replay an exact SCHEDULE under a protocol.
 
     Prints the trace as JSON Lines, and a drawing with the verdict on stderr; with -o the trace goes to a file
@@ -58,6 +58,7 @@ def replay(
       causet replay schedules/errata/M3.yaml --protocol relative --as-printed M3
     """
     kind = protocol_named(protocol)
+    check_trace_output(output)
     plan = read_schedule(schedule)
     known = kind.Options.__dataclass_fields__  # a schedule may carry options of several protocols
     settings = {name: value for name, value in plan.options.items() if name in known}
@@ -78,7 +79,7 @@ def replay(
         for event in result.events:
             click.echo(to_json(event))
         click.echo(told, err=True)
-    sys.exit(1 if verdict.violations or verdict.duplicates or result.stuck or result.broken else 0)
+    return 1 if verdict.violations or verdict.duplicates or result.stuck or result.broken else 0
 
 
 def drawn(events: Sequence[Event], verdict: Verdict) -> str:
@@ -113,8 +114,15 @@ def _told(result: Replay, verdict: Verdict) -> str:
     if result.held:
         state = "STUCK: everything has arrived, and" if result.stuck else "not everything was received;"
         lines += [f"{state} {line}" for line in result.held]
-    if not (verdict.violations or verdict.duplicates or result.held or result.broken):
-        lines.append("every process delivered in causal order")
+    if result.under_way:
+        first = "; ".join(f"{message} by {process}" for process, message in result.under_way[:10])
+        lines.append(f"not received: {first}{'; …' if len(result.under_way) > 10 else ''}")
+    if not (verdict.violations or verdict.duplicates or result.held or result.broken or result.under_way):
+        lines.append(
+            "every process delivered in causal order"
+            if any(event.kind == "deliver" for event in result.events)
+            else "nothing was delivered, so there is nothing to judge"
+        )
     return "\n".join(lines)
 
 
@@ -131,7 +139,7 @@ def _summary(result: Replay, verdict: Verdict) -> dict[str, Any]:
         "held": list(result.held),
         "stuck": result.stuck,
         "broken": list(result.broken),
-        "under_way": result.under_way,
+        "under_way": len(result.under_way),
         "rounds": result.rounds,
         "trace": [json.loads(to_json(event)) for event in result.events],
     }

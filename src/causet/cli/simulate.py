@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import click
 from causet.check.runs import Run, run
 from causet.cli.common import (
     as_printed_option,
+    check_trace_output,
     json_option,
     options_of,
     print_json,
@@ -19,6 +19,7 @@ from causet.cli.common import (
     settings_of,
     settings_option,
     system_of,
+    warn,
 )
 from causet.formats.trace import trace_writer
 from causet.model import BadInput
@@ -26,6 +27,9 @@ from causet.protocols import protocol_named
 from causet.simulate.network import Network
 from causet.simulate.record import Recorder
 from causet.simulate.workload import DELAYS, Workload, delay_of
+
+FAR_BEYOND = 16
+"""So many times its sensible size, and a protocol would fill any memory."""
 
 
 @click.command()
@@ -35,8 +39,8 @@ from causet.simulate.workload import DELAYS, Workload, delay_of
     "--groups",
     default=None,
     metavar="SHAPE",
-    help="all, unicast, ring:SIZE, random:COUNTxSIZE, or a YAML file with `groups`. By default unicast, "
-    "ring:4 for the group protocols and all for broadcast.",
+    help="all, unicast, ring:SIZE, random:COUNTxSIZE, pairs, twins, or a YAML file with `groups`. By default "
+    "unicast, ring:4 for the group protocols and all for broadcast.",
 )
 @click.option("--messages", "-m", default=1000, show_default=True, help="How many messages.")
 @click.option("--rate", default=1.0, show_default=True, help="Messages per process and unit of time.")
@@ -46,12 +50,20 @@ from causet.simulate.workload import DELAYS, Workload, delay_of
     "--links",
     default=None,
     metavar="SHAPE",
-    help="path, star, cycle, tail, or a YAML file with `links` and `separators`.",
+    help="full, path, star, cycle, tail (a triangle with a tail), or a YAML file with `links` and "
+    "`separators`.",
 )
 @click.option("--skew", type=float, default=None, help="Largest clock offset in ticks (merge) [default: ε].")
-@click.option("--loss", default=0.0, help="Probability that a copy is lost (merge).")
-@click.option("--duplicate", "duplication", default=0.0, help="Probability that a copy comes twice.")
-@click.option("--corrupt", "corruption", default=0.0, help="Probability that a stamp is damaged (merge).")
+@click.option("--loss", default=0.0, help="Probability that a copy is lost, from 0 to below 1 (merge).")
+@click.option(
+    "--duplicate", "duplication", default=0.0, help="Probability that a copy comes twice, from 0 to below 1."
+)
+@click.option(
+    "--corrupt",
+    "corruption",
+    default=0.0,
+    help="Probability that a stamp is damaged, from 0 to below 1 (merge).",
+)
 @settings_option
 @as_printed_option
 @click.option("--seed", default=1, show_default=True, help="The same seed gives the same bytes.")
@@ -82,7 +94,7 @@ def simulate(
     output: Path | None,
     as_json: bool,
     **named: Any,
-) -> None:
+) -> int:
     """Run a protocol on a simulated network and judge the run.
 
     Writes the trace with -o, and prints a summary. Exit code 1 if a message was delivered out of causal order
@@ -93,6 +105,7 @@ def simulate(
       causet simulate --protocol relative --groups ring:4 -n 16 -m 5000 -o trace.jsonl
     """
     kind = protocol_named(protocol)
+    check_trace_output(output)
     if groups is None:
         groups = "all" if kind.broadcast else "ring:4" if kind.grouped else "unicast"
         if groups == "ring:4" and processes < 5:
@@ -102,11 +115,15 @@ def simulate(
         raise BadInput(f"{kind.name} sends to groups, and {groups} makes none; try --groups ring:2")
     if kind.broadcast and [group.members for group in system.groups] != [system.everyone]:
         raise BadInput(f"{kind.name} is for broadcast; use --groups all")
+    if kind.sensible is not None and system.size > FAR_BEYOND * kind.sensible:
+        raise BadInput(
+            f"{kind.name} is sensible up to about {kind.sensible} processes, and {system.size} are far too "
+            "many: its state and stamps grow with their square"
+        )
     if kind.sensible is not None and system.size > kind.sensible:
-        click.echo(
-            f"causet: warning: {kind.name} is sensible up to about {kind.sensible} processes; its state and "
-            f"stamps grow fast, and {system.size} may take very long",
-            err=True,
+        warn(
+            f"{kind.name} is sensible up to about {kind.sensible} processes; its state and stamps grow fast, "
+            f"and {system.size} may take very long"
         )
     options = options_of(kind, system, settings_of(named, extra), as_printed)
     network = Network(fifo, loss, duplication, corruption, skew)
@@ -123,7 +140,7 @@ def simulate(
         print_json({**result.summary(), "groups": groups, "seed": seed})
     else:
         click.echo(_told(result, output))
-    sys.exit(1 if result.bad else 0)
+    return 1 if result.bad else 0
 
 
 def _told(result: Run, output: Path | None) -> str:
@@ -131,7 +148,7 @@ def _told(result: Run, output: Path | None) -> str:
     lines = [
         f"{summary['protocol']}: {summary['messages']:,} messages of {summary['processes']:,} processes, "
         f"{summary['deliveries']:,} deliveries, {summary['control_messages']:,} control messages"
-        + (f", {summary['lost']:,} copies lost" if summary["lost"] else ""),
+        + _lost(summary),
         f"  stamp entries ({result.kind.counts}): {summary['stamp_entries_mean']:.1f} on average, "
         f"{summary['stamp_entries_max']} at most",
         f"  stamp bytes: {summary['stamp_bytes_mean']:.1f} on average, {summary['stamp_bytes_max']} at most",
@@ -144,6 +161,11 @@ def _told(result: Run, output: Path | None) -> str:
             f"  OUT OF ORDER: {result.findings.violations:,} deliveries; the first: {first.process} "
             f"delivered {first.delivered} before {first.before}, which precedes it"
         )
+    if summary["excused"]:
+        lines.append(
+            f"  {summary['excused']:,} deliveries out of order while it recovered from damaged messages, "
+            "which it does not promise to prevent"
+        )
     if result.findings.duplicates:
         lines.append(f"  TWICE: {result.findings.duplicates:,} deliveries")
     if summary["stuck"]:
@@ -152,7 +174,17 @@ def _told(result: Run, output: Path | None) -> str:
     if result.tally.broken:
         lines.append(f"  BROKEN: {result.tally.broken}")
     if not result.bad:
-        lines.append("  every process delivered in causal order")
+        other = " otherwise" if summary["excused"] else ""
+        lines.append(f"  every process delivered in causal order{other}")
     if output is not None:
         lines.append(f"  trace: {output}")
     return "\n".join(lines)
+
+
+def _lost(summary: dict[str, Any]) -> str:
+    if not summary["lost"]:
+        return ""
+    refused = (
+        f" ({summary['refused']:,} of them refused: later than δ, or damaged)" if summary["refused"] else ""
+    )
+    return f", {summary['lost']:,} copies lost{refused}"

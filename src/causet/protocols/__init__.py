@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from reprlib import repr as shown
 from typing import Any
 
-from causet.model import BadInput, System
+from causet.model import BadInput, System, some_of
 from causet.protocols.base import Options, Outcome, Packet, Process, Promises, Protocol, stamp_bytes
 from causet.protocols.bounded import Bounded
 from causet.protocols.controls import Fifo, Unordered
@@ -23,6 +24,7 @@ from causet.protocols.vector import Vector
 
 __all__ = [
     "ERRATA",
+    "OPTION_NAMES",
     "PROTOCOLS",
     "Options",
     "Outcome",
@@ -56,6 +58,15 @@ PROTOCOLS: dict[str, type[Protocol]] = {
 }
 
 ERRATA = tuple(sorted({row for kind in PROTOCOLS.values() for row in kind.errata}))
+OPTION_NAMES = tuple(
+    dict.fromkeys(
+        field.name
+        for kind in PROTOCOLS.values()
+        for field in fields(kind.Options)
+        if field.name != "as_printed"
+    )
+)
+"""Every option of every protocol."""
 CONTRADICTED = frozenset({"M1", "H6"})
 """Rows that contradict other printed text: applied only when they are named."""
 
@@ -65,7 +76,7 @@ def protocol_named(name: str) -> type[Protocol]:
     try:
         return PROTOCOLS[name]
     except KeyError:
-        raise BadInput(f"unknown protocol {name!r}; the protocols are {', '.join(PROTOCOLS)}") from None
+        raise BadInput(f"unknown protocol {shown(name)}; the protocols are {', '.join(PROTOCOLS)}") from None
 
 
 def as_printed_rows(kind: type[Protocol], named: str | None) -> frozenset[str]:
@@ -79,10 +90,12 @@ def as_printed_rows(kind: type[Protocol], named: str | None) -> frozenset[str]:
     if not named.strip():
         return frozenset(kind.errata) - CONTRADICTED
     rows = frozenset(row.strip().upper() for row in named.split(","))
+    known = ", ".join(kind.errata) or "none"
+    if "" in rows:
+        raise BadInput(f"as-printed {shown(named)}: a row between the commas is empty; its rows are {known}")
     unknown = sorted(rows - set(kind.errata))
     if unknown:
-        known = ", ".join(kind.errata) or "none"
-        raise BadInput(f"{kind.name} has no erratum {', '.join(unknown)}; its rows are {known}")
+        raise BadInput(f"{kind.name} has no erratum {some_of(unknown)}; its rows are {known}")
     return rows
 
 
@@ -94,7 +107,7 @@ def make_options(
     values: dict[str, Any] = {}
     for name, value in settings.items():
         if name not in known:
-            raise BadInput(f"{kind.name} has no option {name!r}; its options are {', '.join(known)}")
+            raise BadInput(f"{kind.name} has no option {shown(name)}; its options are {', '.join(known)}")
         values[name] = _setting(kind, name, str(known[name].type), value)
     if values.get("capacity") is not None and values["capacity"] < 1:
         raise BadInput(f"capacity = {values['capacity']}: a process must be able to hold one message")
@@ -106,7 +119,7 @@ def _setting(kind: type[Protocol], name: str, wanted: str, value: Any) -> Any:
     """A setting as its type; numbers and switches may come as text from the command line."""
 
     def wrong(expected: str) -> BadInput:
-        return BadInput(f"option {name} of {kind.name} must be {expected}, not {value!r}")
+        return BadInput(f"option {name} of {kind.name} must be {expected}, not {shown(value)}")
 
     if wanted.startswith("bool"):
         text = str(value).lower()
@@ -124,14 +137,15 @@ def _setting(kind: type[Protocol], name: str, wanted: str, value: Any) -> Any:
         value = value.split(",")
     if many and isinstance(value, (list, tuple)):
         return tuple(_setting(kind, name, "int", item) for item in value)
+    fractions = wanted.startswith("float")
     try:
-        if wanted.startswith("float"):
-            number = float(value)
-            if not abs(number) < 1e15:
-                raise ValueError
-            return number
-        if isinstance(value, float) or abs(int(value)) >= 2**62:
+        if isinstance(value, float) and not fractions:
             raise ValueError
-        return int(value)
-    except (TypeError, ValueError):
-        raise wrong("a number" if wanted.startswith("float") else "a whole number") from None
+        number = float(value) if fractions else int(value)
+        if number != number:
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        raise wrong("a number" if fractions else "a whole number") from None
+    if abs(number) >= 2**62:
+        raise BadInput(f"option {name} of {kind.name} is too large: it must be below 2^62")
+    return number

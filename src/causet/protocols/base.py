@@ -19,7 +19,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 from causet.holdback import Fact, HoldBack, HoldBackFull, Key, Threshold
@@ -93,14 +93,18 @@ class Promises(NamedTuple):
     """bears lost, duplicated and corrupted messages"""
 
 
+def setting(default: Any, text: str) -> Any:
+    """A field of `Options`, with what `causet protocols` says of it."""
+    return field(default=default, metadata={"text": text})
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """A protocol's own settings; each protocol extends this with its own."""
 
     as_printed: frozenset[str] = frozenset()
     """Rows of the errata whose printed rule is applied in place of the corrected one."""
-    capacity: int | None = None
-    """Most messages a process may hold back; one more is an error."""
+    capacity: int | None = setting(None, "the most messages a process may hold back; one more is an error")
 
     def check(self, system: System) -> list[str]:
         """BadInput if the settings cannot work in this system; else warnings."""
@@ -149,6 +153,11 @@ class Protocol(ABC):
     def promises(cls, options: Any) -> Promises:
         """What the protocol claims with these settings."""
         return cls.PROMISES
+
+    @classmethod
+    def recovery(cls, options: Any) -> float:
+        """For how long after a fault its effects may still be delivered, in units of the clock."""
+        return 0.0
 
     def printed(self, row: str) -> bool:
         """Whether this row of the errata is to be followed as printed."""
@@ -307,7 +316,7 @@ class Process:
     def receive(self, packet: Packet) -> Outcome:
         """Take a packet from the network; HoldBackFull, and nothing changes, if there is no room for it."""
         capacity = self._engine.capacity
-        if capacity is None or len(self) < capacity:
+        if capacity is None or len(self) + sum(1 for _ in self.protocol.unpack(packet)) <= capacity:
             return self._in_order(packet)
         before = self.snapshot()
         try:
@@ -315,7 +324,11 @@ class Process:
         except HoldBackFull:
             same = self.restored(before)
             self._engine, self._links, self.protocol = same._engine, same._links, same.protocol
-            raise
+            name = self.system.name
+            raise HoldBackFull(
+                f"{name(self.me)} holds {len(self)} messages back and its capacity is {capacity}, so "
+                f"{packet.id(self.system)} finds no room; raise the capacity, or find out why the others wait"
+            ) from None
 
     def _in_order(self, packet: Packet) -> Outcome:
         """Restore the order of the link where the protocol assumes it, then take what is due."""

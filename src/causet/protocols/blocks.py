@@ -31,12 +31,16 @@ from causet.protocols.wire import LARGEST
 
 @dataclass(frozen=True, slots=True)
 class BlockOptions(base.Options):
-    silence: float = 5.0
-    """Time-silence: a process that was silent in a group for this long sends a null message there."""
+    silence: float = base.setting(
+        5.0, "time-silence: who was silent in a group for this long sends a null message there"
+    )
 
     def check(self, system: System) -> list[str]:
-        if not self.silence > 0:
-            raise BadInput(f"silence = {self.silence}: the interval of time-silence must be above 0")
+        if not 1e-3 <= self.silence <= 1e9:
+            raise BadInput(
+                f"silence = {self.silence}: the interval of time-silence must be above 0: at least 0.001 and "
+                "at most 1e9"
+            )
         return []
 
 

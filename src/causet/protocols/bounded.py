@@ -46,8 +46,9 @@ Sparse = dict[int, Column]
 
 @dataclass(frozen=True, slots=True)
 class BoundedOptions(base.Options):
-    k: int | tuple[int, ...] | None = None
-    """The threshold, one for all or one per process; by default 4n."""
+    k: int | tuple[int, ...] | None = base.setting(
+        None, "the most matrix entries, one number or one per process (9 or 9,9,12); by default 4n"
+    )
 
     def threshold(self, process: int, size: int) -> int:
         if self.k is None:

@@ -36,8 +36,9 @@ VARIANTS = ("groups", "neighbours")
 
 @dataclass(frozen=True, slots=True)
 class FastOptions(base.Options):
-    variant: str = "groups"
-    """`groups`: an entry per (process, group). `neighbours`: an entry per process and more messages."""
+    variant: str = base.setting(
+        "groups", "groups: an entry per (process, group); neighbours: an entry per process, more messages"
+    )
 
     def check(self, system: System) -> list[str]:
         if self.variant not in VARIANTS:

@@ -54,12 +54,10 @@ ANY = "any"
 
 @dataclass(frozen=True, slots=True)
 class HistoriesOptions(base.Options):
-    r61: bool = True
-    """R6.1: timestamps carry the carbon-copy fields."""
-    r7: bool = True
-    r8: bool = True
-    r9: bool = True
-    """R9 acts only where separators are given."""
+    r61: bool = base.setting(True, "R6.1: timestamps carry the carbon-copy fields")
+    r7: bool = base.setting(True, "R7: a timestamp leaves out what was reported to all its targets")
+    r8: bool = base.setting(True, "R8: the history drops what was reported to all it was addressed to")
+    r9: bool = base.setting(True, "R9: separators filter what passes them, where separators are given")
 
 
 class Histories(Protocol):

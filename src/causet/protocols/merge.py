@@ -44,21 +44,25 @@ FAR = 2**62
 
 @dataclass(frozen=True, slots=True)
 class MergeOptions(base.Options):
-    epsilon: int = 2
-    """ε: the most by which two clocks differ, in ticks."""
-    delta: int = 10
-    """δ: the most that a message takes, in ticks of its receiver's clock; a later one counts as lost."""
-    delta_min: int = 0
-    """δ_min: the least that a message takes."""
-    events_per_tick: int = 256
-    """K: the most events of one process in one tick; receptions beyond it are put off to the next."""
-    modulus: int = 0
-    """B: stamps carry r modulo B; 0 for whole numbers."""
-    clock: str = "kn"
-    """`kn` for ⟨r, c, kn⟩, `rc` for the repaired ⟨r, c⟩."""
-    ties: str = "process"
-    """What decides between messages that `less` leaves open: `process`, as all must agree; or `arrival`,
-    which only promises causal order, and lets a checker see any order of such messages."""
+    epsilon: int = base.setting(2, "ε: the most by which two clocks differ, in ticks")
+    delta: int = base.setting(
+        10, "δ: the most that a message takes, in ticks of its receiver's clock; a later one counts as lost"
+    )
+    delta_min: int = base.setting(0, "δ_min: the least that a message takes, in ticks")
+    events_per_tick: int = base.setting(
+        256, "K: the most events of one process in one tick; receptions beyond it wait for the next"
+    )
+    modulus: int = base.setting(
+        0,
+        "B: stamps carry r modulo B, 0 for whole numbers; a message later than δ is told from a new one only "
+        "as far as B is above 2ε + δ + 1",
+    )
+    clock: str = base.setting("kn", "kn for ⟨r, c, kn⟩, rc for the repaired ⟨r, c⟩")
+    ties: str = base.setting(
+        "process",
+        "what decides where `less` does not: process, as all must agree; or arrival, which only promises "
+        "causal order, and lets a checker see any order of such messages",
+    )
 
     def check(self, system: System) -> list[str]:
         for name in ("epsilon", "delta", "delta_min", "modulus"):
@@ -104,6 +108,14 @@ class Merge(Protocol):
     @classmethod
     def promises(cls, options: MergeOptions) -> Promises:
         return Promises(total=options.ties == "process", loss=True)
+
+    @classmethod
+    def recovery(cls, options: MergeOptions) -> float:
+        """Stamps are right again after 3ε + δ; those given before wait for up to as long, and a tick.
+
+        A tick of some clock is up to one more unit of time away.
+        """
+        return 2 * (3 * options.epsilon + options.delta) + 2
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

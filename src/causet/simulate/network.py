@@ -7,6 +7,7 @@ Whoever wants to know what happens is an `Observer`; the network itself judges n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
@@ -19,6 +20,8 @@ from causet.protocols import Options, Outcome, Packet, Process, Protocol
 from causet.simulate.record import Observer, Sent, sent_in
 from causet.simulate.workload import Workload, stream
 
+MOST_TIMERS = 10**8
+"""More ticks and time-silences than this are not waited for."""
 PATIENCE = 200
 """Null rounds or ticks after the last message without a delivery, before a run is given up as stuck."""
 
@@ -57,7 +60,9 @@ class Tally:
     deliveries: int = 0
     control: int = 0
     lost: int = 0
-    """copies lost by the network, or refused because they came too late or were damaged"""
+    """copies lost by the network, or refused"""
+    refused: int = 0
+    """copies refused because they came too late or were damaged"""
     outstanding: int = 0
     """copies not delivered yet and not lost"""
     time: float = 0.0
@@ -86,9 +91,21 @@ def simulate(
 ) -> tuple[Tally, list[Process]]:
     """Run a workload under a protocol; what was counted, and the processes as they ended."""
     network.check(kind, options)
+    _check_timers(kind, options, workload)
     run = _Run(kind, options, workload, network, observers, progress)
     run.run()
     return run.tally, run.processes
+
+
+def _check_timers(kind: type[Protocol], options: Any, workload: Workload) -> None:
+    """BadInput where messages are so rare that the clocks in between would tick for ever."""
+    interval = 1.0 if kind.clocked else options.silence if kind.nulls else math.inf
+    timers = workload.messages / workload.rate / interval
+    if timers > MOST_TIMERS:
+        raise BadInput(
+            f"rate = {workload.rate}: with so few messages the clocks of {kind.name} would go off about "
+            f"{timers:.0e} times in between, and at most {MOST_TIMERS:.0e} times are simulated"
+        )
 
 
 class _Run:
@@ -186,6 +203,7 @@ class _Run:
             observer.received(p, packet, time)
         outcome = self.processes[p].receive(packet)
         if outcome.refused:
+            self.tally.refused += 1
             self._lost(p, packet, time)
         self._after(p, outcome, time)
 
@@ -266,12 +284,14 @@ class _Run:
                         arrival = max(arrival, self._link_free.get(link, 0.0))
                         self._link_free[link] = arrival
                     self._under_way += not control
-                    self._push(arrival, target, self._damaged(packet))
+                    self._push(arrival, target, self._damaged(packet, arrival))
 
-    def _damaged(self, packet: Packet) -> Packet:
+    def _damaged(self, packet: Packet, arrival: float) -> Packet:
         if not self._network.corruption or self._faults.random() >= self._network.corruption:
             return packet
         protocol = self.processes[packet.sender].protocol
+        for observer in self._observers:
+            observer.damaged(packet, arrival)
         return replace(packet, stamp=protocol.corrupt_stamp(packet.stamp, self._faults))
 
 

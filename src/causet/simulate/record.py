@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
-from typing import Protocol as Interface
 
 from causet.model import Event, System
 from causet.protocols import Packet, Protocol, stamp_bytes
@@ -35,20 +34,30 @@ def sent_in(packets: Iterable[Packet], protocol: Protocol) -> list[Sent]:
     ]
 
 
-class Observer(Interface):
-    """Is told what happens, as it happens."""
+class Observer:
+    """Is told what happens, as it happens; listens to what it wants to know."""
 
-    def sent(self, sent: Sent, time: float) -> None: ...
+    def sent(self, sent: Sent, time: float) -> None:
+        """A message, or control message, leaves its sender."""
 
-    def received(self, process: int, packet: Packet, time: float) -> None: ...
+    def received(self, process: int, packet: Packet, time: float) -> None:
+        """A copy arrives."""
 
-    def delivered(self, process: int, packet: Packet, time: float) -> None: ...
+    def delivered(self, process: int, packet: Packet, time: float) -> None:
+        """The application is given a message."""
 
-    def lost(self, process: int, packet: Packet, time: float) -> None: ...
+    def lost(self, process: int, packet: Packet, time: float) -> None:
+        """A copy will never be delivered: the network lost it, or the protocol refused it."""
+
+    def damaged(self, packet: Packet, arrival: float) -> None:
+        """A copy that is going to arrive then has been damaged."""
 
 
-class Recorder:
-    """Numbers the events of each process and hands each one on as it happens."""
+class Recorder(Observer):
+    """Numbers the events of each process and hands each one on as it happens.
+
+    Nobody sees a loss or damage: they leave no event.
+    """
 
     __slots__ = ("_names", "_seq", "_sink", "_system")
 
@@ -93,9 +102,6 @@ class Recorder:
 
     def delivered(self, process: int, packet: Packet, time: float) -> None:
         self._event(process, "deliver", time, packet)
-
-    def lost(self, process: int, packet: Packet, time: float) -> None:
-        """Nobody sees a loss: it leaves no event."""
 
     def noted(self, process: int, text: str, time: float) -> None:
         """A local event: a fault, say."""

@@ -7,19 +7,19 @@ runs one and gives the trace.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from pathlib import Path
 from random import Random
+from reprlib import repr as shown
 from typing import Any
 
 import yaml
 
-from causet.model import BadInput, Event, Processes, System, mask, members, only
+from causet.model import BadInput, Event, Processes, System, is_text, mask, members, only
 from causet.plain import load_plain, load_yaml
-from causet.protocols import Options, Outcome, Packet, Process, Protocol
+from causet.protocols import OPTION_NAMES, Options, Outcome, Packet, Process, Protocol
 from causet.simulate.record import Recorder, sent_in
 from causet.topology import build_system
 
@@ -71,13 +71,17 @@ def schedule_of(data: object) -> Schedule:
         raise BadInput("a schedule is a mapping with `processes` and `steps`")
     unknown = set(map(str, data)) - {"processes", "groups", "links", "separators", "options", "steps"}
     if unknown:
-        raise BadInput(f"unknown field {sorted(unknown)[0]!r}")
+        raise BadInput(f"unknown field {shown(min(unknown))}")
     for name in ("processes", "steps"):
         if not isinstance(data.get(name), list) or not data[name]:
             raise BadInput(f"field `{name}`: a list with at least one entry is needed")
     options = data.get("options") or {}
     if not isinstance(options, dict):
         raise BadInput("field `options`: a mapping of names to values is needed")
+    for name in map(str, options):
+        if name not in OPTION_NAMES:
+            known = ", ".join(OPTION_NAMES)
+            raise BadInput(f"field `options`: no protocol has an option {shown(name)}; there are {known}")
     if len(data["steps"]) > MOST_STEPS:
         raise BadInput(f"field `steps`: {len(data['steps'])} steps, more than {MOST_STEPS}")
     system = build_system(data["processes"], data.get("groups"), data.get("links"), data.get("separators"))
@@ -116,7 +120,7 @@ class _Steps:
             return Step("drain")
         if not isinstance(data, dict):
             raise BadInput(
-                f"{data!r} is no step; steps are mappings such as {{receive: a, at: p2}}, or drain"
+                f"{shown(data)} is no step; steps are mappings such as {{receive: a, at: p2}}, or drain"
             )
         if None in data:  # YAML reads a bare `null` as no value
             data = {"null" if key is None else key: value for key, value in data.items()}
@@ -126,7 +130,7 @@ class _Steps:
         kind = kinds[0]
         unknown = set(map(str, data)) - self.FIELDS[kind] - {kind}
         if unknown:
-            raise BadInput(f"a {kind} step has no field {sorted(unknown)[0]!r}")
+            raise BadInput(f"a {kind} step has no field {shown(min(unknown))}")
         return getattr(self, f"_{kind}")(data)  # type: ignore[no-any-return]
 
     def _process(self, data: Mapping[str, Any], name: str) -> int:
@@ -136,25 +140,25 @@ class _Steps:
 
     def _named(self, value: Any) -> int:
         if not isinstance(value, str):
-            raise BadInput(f"{value!r} is no process name")
+            raise BadInput(f"{shown(value)} is no process name")
         return self._system.index(value)
 
     def _name(self, value: Any) -> str:
-        if not isinstance(value, str) or not value or len(value) > 1000:
-            raise BadInput(f"{value!r} is no message name")
+        if not isinstance(value, str) or not is_text(value) or len(value) > 1000:
+            raise BadInput(f"{shown(value)} is no message name")
         return value
 
     def _group(self, value: Any) -> int:
         if not isinstance(value, str):
-            raise BadInput(f"{value!r} is no group name")
+            raise BadInput(f"{shown(value)} is no group name")
         return self._system.group_index(value)
 
     def _send(self, data: Mapping[str, Any]) -> Step:
         name = self._name(data["send"])
         if name in self._sent:
-            raise BadInput(f"message {name!r} is sent twice")
+            raise BadInput(f"message {shown(name)} is sent twice")
         if "!" in name:
-            raise BadInput(f"message {name!r}: names with ! are for control messages")
+            raise BadInput(f"message {shown(name)}: names with ! are for control messages")
         sender = self._process(data, "from")
         if ("to" in data) == ("group" in data):
             raise BadInput("a send has either `to` or `group`")
@@ -167,7 +171,9 @@ class _Steps:
         else:
             if not isinstance(data["to"], list) or not data["to"]:
                 raise BadInput("field `to`: a list with at least one process is needed")
-            targets = mask(self._named(name) for name in data["to"])
+            targets = mask(map(self._named, data["to"]))
+            if targets.bit_count() < len(data["to"]):
+                raise BadInput("field `to`: a process is there twice")
             if targets == only(sender):
                 raise BadInput("a message to nobody but its sender is not sent")
         self._sent[name] = targets
@@ -181,12 +187,12 @@ class _Steps:
         at = self._process(data, "at")
         if "!" not in name:
             if name not in self._sent:
-                raise BadInput(f"message {name!r} was never sent before this")
+                raise BadInput(f"message {shown(name)} was never sent before this")
             if (name, at) not in self._copies:
-                raise BadInput(f"message {name!r} is not addressed to {self._system.name(at)}")
+                raise BadInput(f"message {shown(name)} is not addressed to {self._system.name(at)}")
             if self._copies[name, at] < 1:
                 raise BadInput(
-                    f"no copy of {name!r} is under way to {self._system.name(at)} any more "
+                    f"no copy of {shown(name)} is under way to {self._system.name(at)} any more "
                     "(received or lost before)"
                 )
             self._copies[name, at] += change
@@ -202,8 +208,10 @@ class _Steps:
         return self._copy(data, "duplicate", +1)
 
     def _whole(self, value: Any, what: str) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
-            raise BadInput(f"{what} must be a whole number from 0, not {value!r}")
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise BadInput(f"{what} must be a whole number from 0, not {shown(value)}")
+        if value >= 2**62:
+            raise BadInput(f"{what} is too large: below 2^62 is needed")
         return value
 
     def _tick(self, data: Mapping[str, Any]) -> Step:
@@ -302,8 +310,8 @@ class Replay:
     events: tuple[Event, ...]
     held: tuple[str, ...]
     """What each message that is still held waits for, in words."""
-    under_way: int
-    """Copies of messages that were never received; null messages do not count."""
+    under_way: tuple[tuple[str, str], ...]
+    """(process, message) of copies that were never received; null messages do not count."""
     lost: frozenset[tuple[str, str]]
     """(process, message) of copies that the network lost."""
     rounds: int
@@ -393,7 +401,7 @@ class _Run:
         if not copies:
             if target in (sender for (sender, _), name in self._names.items() if name == step.message):
                 return  # the sender's own copy, which was delivered at the send
-            raise BadInput(f"no copy of {step.message!r} is under way to {self._system.name(target)}")
+            raise BadInput(f"no copy of {shown(step.message)} is under way to {self._system.name(target)}")
         copy = copies[0]
         if step.kind == "receive":
             self._receive(copies.pop(0))
@@ -461,16 +469,16 @@ class _Run:
         return Replay(
             tuple(self._events),
             held,
-            sum(not copy.packet.control for copies in self._copies.values() for copy in copies),
+            tuple(
+                (self._system.name(copy.target), name)
+                for (name, _), copies in self._copies.items()
+                for copy in copies
+                if not copy.packet.control
+            ),
             frozenset(self._lost),
             self._rounds,
             tuple(self._processes),
         )
-
-
-def to_json(schedule: Schedule) -> str:
-    """The schedule as one JSON value."""
-    return json.dumps(yaml.safe_load(write_schedule(schedule)), ensure_ascii=False)
 
 
 def letters(count: int) -> Sequence[str]:

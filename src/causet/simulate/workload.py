@@ -45,9 +45,11 @@ class Workload:
 
     def __post_init__(self) -> None:
         if not 0 <= self.messages <= 10**9:
-            raise BadInput(f"messages = {self.messages}: from 0 to 1,000,000,000")
+            raise BadInput(f"messages = {self.messages}: at least 0, and at most 1,000,000,000")
         if not 1e-9 <= self.rate <= 1e9:
-            raise BadInput(f"rate = {self.rate}: messages per process and unit of time, from 1e-9 to 1e9")
+            raise BadInput(
+                f"rate = {self.rate}: messages per process and unit of time, at least 1e-9 and at most 1e9"
+            )
         if self.system.size < 2:
             raise BadInput("a simulation needs at least 2 processes")
 
