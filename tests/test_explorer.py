@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from causet.check.explorer import Report, Scope, explore
+from causet.check.explorer import explore
 from causet.check.oracle import judge
+from causet.check.scope import Report, Scope
 from causet.check.scopes import scopes_for
 from causet.model import System, named_processes
 from causet.protocols import PROTOCOLS, make_options, protocol_named

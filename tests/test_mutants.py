@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from causet.check.explorer import Scope, explore
+from causet.check.explorer import explore
+from causet.check.scope import Scope
 from causet.check.scopes import scopes_for
 from causet.holdback import Threshold
 from causet.model import only

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from causet.check.explorer import Report
 from causet.check.explorer import explore as explored
 from causet.check.oracle import judge
+from causet.check.scope import Report
 from causet.check.scopes import NOT_SEEN, Named, scopes_for
 from causet.cli.common import (
     as_printed_option,

@@ -8,7 +8,7 @@ from reprlib import repr as shown
 from typing import Any
 
 from causet.model import BadInput, System, some_of
-from causet.protocols.base import Options, Outcome, Packet, Process, Promises, Protocol, stamp_bytes
+from causet.protocols.base import Options, Packet, Promises, Protocol, stamp_bytes
 from causet.protocols.bounded import Bounded
 from causet.protocols.controls import Fifo, Unordered
 from causet.protocols.direct import Direct
@@ -18,6 +18,7 @@ from causet.protocols.matrix import Matrix
 from causet.protocols.merge import Merge
 from causet.protocols.optimal import Optimal
 from causet.protocols.piggyback import Piggyback
+from causet.protocols.process import Outcome, Process
 from causet.protocols.relative import Relative
 from causet.protocols.slow import Slow
 from causet.protocols.vector import Vector

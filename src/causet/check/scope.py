@@ -1,0 +1,85 @@
+"""What to explore, and what an exploration found: plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from causet.model import Processes, System, only
+from causet.protocols import Options, Protocol
+from causet.protocols.bounded import Bounded
+from causet.simulate.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that must not be: `unsafe`, `twice`, `late`, `broken` or `stuck`."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What to explore."""
+
+    kind: type[Protocol]
+    system: System
+    options: Options
+    messages: int = 4
+    nulls: int = 2
+    """Null messages at any time (one process, all its groups), for protocols that have them."""
+    horizon: int = 2
+    """The last clock value before the closing ticks, for protocols that have a clock."""
+    own_copies: bool = False
+    """Whether a message may name its own sender as a target."""
+    most_states: int = 5_000_000
+    first_only: bool = False
+    """Stop at the first finding, which need not be the shortest then."""
+    symmetric: bool | None = None
+    """Whether processes are interchangeable; by default where nothing tells them apart."""
+
+    def choices(self, sender: int) -> list[tuple[Processes, int]]:
+        """(targets, group) of every message that the sender could send."""
+        system, me = self.system, only(sender)
+        if self.kind.grouped:
+            return [(group.members & ~me, x) for x, group in enumerate(system.groups) if group.members & me]
+        if self.kind.broadcast or self.kind.promises(self.options).loss:
+            return [(system.everyone & ~me, -1)]
+        reach = system.everyone
+        if system.links is not None and "H7" not in self.options.as_printed:
+            reach = system.links[sender] | me
+        if not self.own_copies:
+            reach &= ~me
+        return [(t, -1) for t in range(1, system.everyone + 1) if not t & ~reach and t != me]
+
+    @property
+    def interchangeable(self) -> bool:
+        if self.symmetric is not None:
+            return self.symmetric
+        if self.system.links is not None or self.kind.promises(self.options).total:
+            return False  # a graph tells processes apart, and a total order ranks them
+        if self.kind is Bounded:
+            return False  # of two columns that are equally full it takes the first
+        if not self.kind.grouped:
+            return True
+        sizes = {g.members.bit_count() for g in self.system.groups}
+        n, count = self.system.size, len(self.system.groups)
+        return sizes == {n} or (sizes == {2} and count == n * (n - 1) // 2)
+
+
+@dataclass(slots=True)
+class Report:
+    """What an exploration found."""
+
+    states: int = 0
+    steps: int = 0
+    complete: bool = True
+    findings: dict[str, int] = field(default_factory=dict)
+    """How many of each kind."""
+    shortest: Schedule | None = None
+    finding: Finding | None = None
+    """The finding that the shortest counter-example shows."""
+
+    @property
+    def violations(self) -> int:
+        return sum(self.findings.values())

@@ -1,0 +1,288 @@
+"""What single processes of an exploration do: each step is computed once, from a snapshot, and judged.
+
+Processes, packets and messages are interned: a number stands for each, so that states are small and equal
+ones are found at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from causet.check.scope import Finding, Scope
+from causet.model import Processes
+from causet.protocols import Outcome, Process
+
+Local = int
+"""A process in some state: an index into the table of them."""
+Copy = int
+"""A packet: an index into the table of them."""
+Move = tuple[Any, ...]
+"""("receive", copy), ("send", targets, group), ("null",) or ("tick", now, lost messages), at some process."""
+Path = tuple[Move, ...]
+
+
+class Message(NamedTuple):
+    """An application message as the definition sees it."""
+
+    sender: int
+    number: int
+    targets: Processes
+    past: frozenset[int]
+
+
+class Sent(NamedTuple):
+    saved: tuple[Any, ...]
+    message: int
+    """-1 for a control message"""
+    sent_at: int
+    """the sender's clock"""
+
+
+class State(NamedTuple):
+    """A process as the definition sees it, beside its snapshot."""
+
+    snapshot: tuple[Any, ...]
+    known: frozenset[int]
+    """messages sent or delivered here"""
+    delivered: frozenset[int]
+    held: frozenset[int]
+    sends: int
+    nulls: int
+    clock: int
+    lost: frozenset[int]
+    """messages whose copy was lost here"""
+
+
+class Result(NamedTuple):
+    local: Local
+    emitted: tuple[Copy, ...]
+    findings: tuple[Finding, ...]
+    """what is wrong, and ends the path"""
+    late: Finding | None
+    """what could be better, and does not"""
+
+
+class Received(NamedTuple):
+    """A process after receiving some of what is under way to it, in some order."""
+
+    local: Local
+    left: frozenset[Copy]
+    path: Path
+    emitted: tuple[Copy, ...]
+    findings: tuple[Finding, ...]
+    late: Finding | None
+    lasts: list[tuple[Local, Copy]]
+    """which reception may have come last, and the process before it: several orders can lead here"""
+
+
+class Steps:
+    """Every step of every process that the exploration has come across."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.promises = scope.kind.promises(scope.options)
+        self.system = scope.system
+        self.tried = 0
+        self.messages: list[Message] = []
+        self._message_ids: dict[Message, int] = {}
+        self.packets: list[Sent] = []
+        self._packet_ids: dict[Sent, int] = {}
+        self.states: list[tuple[int, State]] = []
+        self._state_ids: dict[tuple[int, State], int] = {}
+        self._moves: dict[tuple[Local, Move], Result] = {}
+        self._receptions: dict[tuple[Local, frozenset[Copy], int], list[Received]] = {}
+        self._fresh = [Process(scope.kind, p, scope.system, scope.options) for p in range(scope.system.size)]
+
+    def start(self) -> tuple[Local, ...]:
+        """The processes before anything happened."""
+        empty: frozenset[int] = frozenset()
+        return tuple(
+            self._local(p, State(process.snapshot(), empty, empty, empty, 0, 0, 0, empty))
+            for p, process in enumerate(self._fresh)
+        )
+
+    def state(self, local: Local) -> State:
+        return self.states[local][1]
+
+    def _intern(self, table: list[Any], ids: dict[Any, int], value: Any) -> int:
+        found = ids.get(value)
+        if found is None:
+            found = ids[value] = len(table)
+            table.append(value)
+        return found
+
+    def _local(self, process: int, state: State) -> Local:
+        return self._intern(self.states, self._state_ids, (process, state))
+
+    # One step of one process.
+
+    def _process(self, local: Local) -> tuple[Process, State]:
+        me, state = self.states[local]
+        return self._fresh[me].restored(state.snapshot), state
+
+    def step(self, local: Local, move: Move) -> Result:
+        """What a move of a process leads to; each is computed once."""
+        result = self._moves.get((local, move))
+        if result is None:
+            result = self._moves[local, move] = self._step(local, move)
+        return result
+
+    def _step(self, local: Local, move: Move) -> Result:
+        process, state = self._process(local)
+        known, delivered, held = set(state.known), set(state.delivered), set(state.held)
+        sends, nulls, clock, lost = state.sends, state.nulls, state.clock, state.lost
+        new_message = -1
+        names = {self.messages[m][:2]: m for m in state.held}
+        outcome: Outcome
+        match move:
+            case ("send", targets, group):
+                outcome = process.send(targets, group)
+                sends += 1
+                message = Message(process.me, process.sent, targets, state.known)
+                new_message = self._intern(self.messages, self._message_ids, message)
+                known.add(new_message)
+                travels = any(p.to >> process.me & 1 for p in outcome.packets if not p.control)
+                if not travels:
+                    delivered.add(new_message)
+            case ("null",):
+                outcome = process.null()
+                nulls += 1
+            case ("tick", now, gone):
+                outcome = process.tick(now)
+                clock = now
+                lost |= gone
+            case ("receive", copy):
+                packet = self.packets[copy]
+                if packet.message >= 0:
+                    if packet.message not in state.delivered:
+                        held.add(packet.message)
+                    for m in (packet.message, *self.messages[packet.message].past):
+                        names.setdefault(self.messages[m][:2], m)
+                    if self.scope.kind.hears:
+                        known |= {packet.message, *self.messages[packet.message].past}
+                outcome = process.receive(process.load_packet(packet.saved))
+        findings: list[Finding] = []
+        for gone in outcome.delivered:
+            m = names[gone.sender, gone.number]
+            findings += self._judge_delivery(process.me, m, delivered | lost)
+            delivered.add(m)
+            known.add(m)
+            known |= self.messages[m].past
+            held.discard(m)
+        late = self._judge_held(process.me, held, delivered) if self.promises.early else None
+        broken = process.protocol.broken()
+        if broken:
+            findings.append(Finding("broken", f"{self.system.name(process.me)}: {broken}"))
+        emitted = []
+        for sent in outcome.packets:
+            entry = Sent(process.save_packet(sent), -1 if sent.control else new_message, clock)
+            emitted.append(self._intern(self.packets, self._packet_ids, entry))
+        after = State(
+            process.snapshot(),
+            frozenset(known),
+            frozenset(delivered),
+            frozenset(held),
+            sends,
+            nulls,
+            clock,
+            lost,
+        )
+        return Result(self._local(process.me, after), tuple(emitted), tuple(findings), late)
+
+    def name_of(self, message: int) -> str:
+        sender, number, _, _ = self.messages[message]
+        return f"{self.system.name(sender)}:{number}"
+
+    def _judge_delivery(self, me: int, message: int, over: set[int]) -> Iterator[Finding]:
+        name, who = self.name_of(message), self.system.name(me)
+        if message in over:
+            yield Finding("twice", f"{who} delivers {name} a second time")
+        for cause in sorted(self.messages[message].past):
+            if self.messages[cause].targets >> me & 1 and cause not in over:
+                before = self.name_of(cause)
+                yield Finding("unsafe", f"{who} delivers {name} before {before}, which precedes it")
+
+    def _judge_held(self, me: int, held: set[int], delivered: set[int]) -> Finding | None:
+        for message in sorted(held):
+            causes = self.messages[message].past
+            if all(c in delivered for c in causes if self.messages[c].targets >> me & 1):
+                who, name = self.system.name(me), self.name_of(message)
+                return Finding("late", f"{who} holds {name} although all its causes are delivered")
+        return None
+
+    # Receptions of one process in one go.
+
+    def receptions(self, local: Local, under_way: frozenset[Copy], latest: int = 0) -> list[Received]:
+        """Every way to receive some of what is under way, and to tick up to `latest` in between.
+
+        A reception that sends something ends its sequence.
+        """
+        found = self._receptions.get((local, under_way, latest))
+        if found is not None:
+            return found
+        found = [Received(local, under_way, (), (), (), None, [])]
+        seen = {(local, under_way): found[0]}
+        position = 0
+        while position < len(found):
+            now = found[position]
+            position += 1
+            if now.emitted or now.findings:
+                continue
+            for move, left in self._private_moves(now, latest):
+                result = self.step(now.local, move)
+                self.tried += 1
+                path = (*now.path, move)
+                if result.findings:
+                    found.append(Received(result.local, left, path, (), result.findings, None, []))
+                elif result.emitted:
+                    if not self.postponed(now, move, result):
+                        found.append(Received(result.local, left, path, result.emitted, (), result.late, []))
+                else:
+                    after = seen.get((result.local, left))
+                    if after is None:
+                        after = Received(result.local, left, path, (), (), result.late, [])
+                        seen[result.local, left] = after
+                        found.append(after)
+                    if move[0] == "receive":
+                        after.lasts.append((now.local, move[1]))
+        self._receptions[local, under_way, latest] = found
+        return found
+
+    def _private_moves(self, now: Received, latest: int) -> Iterator[tuple[Move, frozenset[Copy]]]:
+        """What a process can do without anybody's notice, and what is under way to it then."""
+        for copy in self._receivable(now.left):
+            yield ("receive", copy), now.left - {copy}
+        clock = self.state(now.local).clock + 1
+        if clock <= latest:
+            missed = frozenset(c for c in now.left if self._deadline(c) < clock)
+            lost = frozenset(self.packets[c].message for c in missed)
+            yield ("tick", clock, lost), now.left - missed
+
+    def _deadline(self, copy: Copy) -> int:
+        """The last value of the receiver's clock at which a copy can arrive (G1 and G2)."""
+        options: Any = self.scope.options
+        return int(self.packets[copy].sent_at + options.delta + options.epsilon)
+
+    def postponed(self, received: Received, move: Move, result: Result) -> bool:
+        """Whether some last reception could as well come after this move: that order is tried instead."""
+        for before, copy in received.lasts:
+            first = self.step(before, move)
+            if first.findings or first.emitted != result.emitted:
+                continue
+            then = self.step(first.local, ("receive", copy))
+            if then.local == result.local and not then.emitted and not then.findings:
+                return True
+        return False
+
+    def _receivable(self, left: frozenset[Copy]) -> Iterator[Copy]:
+        if not self.scope.kind.fifo_links:
+            yield from sorted(left)
+            return
+        heads: dict[tuple[int, int], tuple[int, Copy]] = {}
+        for copy in left:
+            sender, *_, order, stream = self.packets[copy].saved
+            head = heads.get((sender, stream))
+            if head is None or order < head[0]:
+                heads[sender, stream] = (order, copy)
+        yield from sorted(copy for _, copy in heads.values())
