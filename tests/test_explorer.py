@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from causet.check.explorer import explore
@@ -183,3 +185,17 @@ def test_the_reductions_hide_nothing_that_plain_search_finds() -> None:
         if expected:
             assert plain.shortest is not None and reduced.shortest is not None
             assert len(plain.shortest.steps) == len(reduced.shortest.steps)
+
+
+@pytest.mark.parametrize(
+    ("name", "row"), [("fifo", None), ("none", None), ("histories", "H2"), ("fast", "M2"), ("bounded", "S5")]
+)
+def test_who_stops_at_the_shortest_has_the_shortest(name: str, row: str | None) -> None:
+    for named in scopes_for(protocol_named(name), 3, 3, as_printed=row):
+        whole, ended = explore(named.scope), explore(replace(named.scope, every=False))
+        if whole.shortest is None:
+            assert ended.complete and ended.shortest is None
+            continue
+        assert ended.shortest is not None and not ended.limited
+        assert len(ended.shortest.steps) == len(whole.shortest.steps)
+        assert ended.states < whole.states

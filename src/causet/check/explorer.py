@@ -85,12 +85,13 @@ class _Explorer:
         order = 0
         while queue:
             steps, _, state = heappop(queue)
-            if report.states >= scope.most_states:
+            report.limited = report.states >= scope.most_states
+            # States come in the order of their steps, so from here on nothing shorter can be found.
+            settled = not scope.every and steps >= self._best
+            if report.limited or settled:
                 report.complete = False
                 break
             report.states += 1
-            if scope.first_only and report.findings:
-                break
             if self.progress is not None and report.states % 1000 == 0:
                 self.progress(report.states)
             self._judge_end(state, steps)

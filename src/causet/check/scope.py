@@ -33,8 +33,8 @@ class Scope:
     own_copies: bool = False
     """Whether a message may name its own sender as a target."""
     most_states: int = 5_000_000
-    first_only: bool = False
-    """Stop at the first finding, which need not be the shortest then."""
+    every: bool = True
+    """Count every finding; else stop as soon as the shortest one is known for certain."""
     symmetric: bool | None = None
     """Whether processes are interchangeable; by default where nothing tells them apart."""
 
@@ -74,6 +74,9 @@ class Report:
     states: int = 0
     steps: int = 0
     complete: bool = True
+    """Whether every interleaving within the scope was tried."""
+    limited: bool = False
+    """Whether the limit on states ended it."""
     findings: dict[str, int] = field(default_factory=dict)
     """How many of each kind."""
     shortest: Schedule | None = None

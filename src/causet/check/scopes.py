@@ -47,6 +47,7 @@ def scopes_for(
     nulls: int = 1,
     horizons: Sequence[tuple[int, int]] | None = None,
     most_states: int = 5_000_000,
+    every: bool = True,
 ) -> list[Named]:
     """The explorations of a protocol, one after the other.
 
@@ -67,7 +68,8 @@ def scopes_for(
         raise BadInput(f"links: {kind.name} does not look at links, so there are none to choose")
     rows = as_printed_rows(kind, as_printed)
     if "H7" in rows and links is None:
-        links, processes = "star", max(processes, 4)
+        # Targets beyond the neighbours make many more interleavings, and 3 messages show it.
+        links, processes, messages = "star", max(processes, 4), min(messages, 3)
     names = named_processes(processes)
     if kind.grouped:
         if groups == "unicast":
@@ -98,7 +100,9 @@ def scopes_for(
                 )
         # What a sender addresses to itself matters only where the printed rules treat it differently.
         own = bool(rows & {"H2", "H3"})
-        base = Scope(kind, system, options, messages, nulls, own_copies=own, most_states=most_states)
+        base = Scope(
+            kind, system, options, messages, nulls, own_copies=own, most_states=most_states, every=every
+        )
         if kind.clocked:
             for count, horizon in horizons or ((messages, 1), (min(messages, 3), 2)):
                 label = f"{count} messages to everybody, copies lost, clocks up to {horizon} before the end"

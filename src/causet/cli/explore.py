@@ -58,6 +58,7 @@ RUNS_ONLY = (
 )
 @click.option("--nulls", default=1, show_default=True, help="Null messages at any time (slow, relative).")
 @click.option("--most-states", default=5_000_000, show_default=True, help="Give up after so many states.")
+@click.option("--all", "every", is_flag=True, help="Count every finding, beyond the shortest.")
 @settings_option
 @as_printed_option
 @click.option(
@@ -76,6 +77,7 @@ def explore(
     links: str | None,
     nulls: int,
     most_states: int,
+    every: bool,
     extra: tuple[str, ...],
     as_printed: str | None,
     output: Path | None,
@@ -85,8 +87,9 @@ def explore(
     """Try every interleaving of a small system, and show the shortest counter-example.
 
     Judges that nothing is delivered before a cause or twice; nothing later than necessary, for protocols that
-    promise it; and everything in the end. Exit code 1 if something is found, 3 if the exploration stopped at
-    a limit and found nothing.
+    promise it; and everything in the end. A clean result has tried every interleaving within the bounds; once
+    something is found, no longer counter-examples are looked for. Exit code 1 if something is found, 3 if the
+    exploration stopped at a limit and found nothing.
 
     \b
     Examples:
@@ -106,6 +109,7 @@ def explore(
         as_printed=as_printed,
         nulls=nulls,
         most_states=most_states,
+        every=every,
     )
     reports = []
     for scope in scopes:
@@ -132,7 +136,12 @@ def explore(
 
 
 def _told(named: Named, report: Report) -> str:
-    outcome = "complete" if report.complete else "STOPPED AT THE LIMIT, so the rest is unknown"
+    if report.complete:
+        outcome = "complete"
+    elif report.limited:
+        outcome = "STOPPED AT THE LIMIT, so the rest is unknown"
+    else:
+        outcome = "ended at the shortest counter-example (--all counts the others too)"
     counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(report.findings.items()))
     scope = named.scope
     return (
