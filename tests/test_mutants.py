@@ -8,6 +8,7 @@ printed rules of the errata, mutants too, are in test_explorer.py and test_errat
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from causet.check.explorer import explore
 from causet.check.scope import Scope
 from causet.check.scopes import scopes_for
 from causet.holdback import Threshold
-from causet.model import only
-from causet.protocols import Packet
+from causet.model import System, named_processes, only
+from causet.protocols import Packet, Process, make_options
 from causet.protocols.base import NOTHING, Learned
 from causet.protocols.bounded import Bounded
 from causet.protocols.clock import Shape, Timestamp
@@ -33,6 +34,7 @@ from causet.protocols.piggyback import Piggyback
 from causet.protocols.relative import SETTLED, Relative
 from causet.protocols.slow import Slow
 from causet.protocols.vector import Vector
+from causet.simulate.schedule import parse, replay
 
 MUTANTS: list[Any] = []
 
@@ -509,3 +511,82 @@ class PiggybackTakesASendForADelivery(Piggyback):
 class FifoWithoutNumbers(Fifo):
     def needs(self, packet: Packet) -> Iterable[Threshold]:
         return ()
+
+
+# Rules that keep stamps small: a mutant stays correct and carries too much.
+
+
+def entries_of(kind: Any, steps: str, message: str) -> int:
+    """How many entries the stamp of a message has after these steps."""
+    plan = parse(
+        "processes: [p1, p2, p3, p4, p5]\nsteps:\n" + "".join(f"  - {step}\n" for step in steps.split("; "))
+    )
+    result = replay(plan, kind, make_options(kind, plan.system, {})[0])
+    [sent] = [e for e in result.events if e.kind == "send" and e.message == message]
+    assert sent.stamp_entries is not None
+    return sent.stamp_entries
+
+
+CARBON_COPIES = (
+    "{send: a, from: p4, to: [p1, p5]}; {receive: a, at: p1}; {send: x, from: p1, to: [p3]}; "
+    "{send: y, from: p1, to: [p2]}; {receive: y, at: p2}; {send: z, from: p2, to: [p3]}"
+)
+
+
+class IgnoresCarbonCopies(Histories):
+    """R6.1 without its use: what the sender of a message had reported to others is not learnt from it."""
+
+    def deliver(self, packet: Packet) -> Learned:
+        stamp = tuple((s, c, A, 0) for s, c, A, _ in packet.stamp)
+        return super().deliver(replace(packet, stamp=stamp))
+
+
+def test_r61_spares_a_receiver_what_was_reported_to_it_already() -> None:
+    """z must wait for x, which p3 gets from p1, and x has told p3 of a: z carries x alone."""
+    assert entries_of(Histories, CARBON_COPIES, "z") == 1
+    assert entries_of(IgnoresCarbonCopies, CARBON_COPIES, "z") == 2
+
+
+BOTH_DELIVERED = (
+    "{send: m, from: p1, to: [p2, p3]}; {receive: m, at: p2}; {send: x, from: p2, to: [p4]}; "
+    "{receive: m, at: p3}; {send: y, from: p3, to: [p4]}; {receive: x, at: p4}; {receive: y, at: p4}; "
+    "{send: z, from: p4, to: [p1]}"
+)
+
+
+def test_optimal_forgets_what_either_side_knows_to_be_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """RCV 4: p2 knows that m is delivered at p2, p3 that it is at p3; p4 hears both, and m has no
+    destinations left. z carries three entries without destinations: the latest of p1, p2 and p3."""
+
+    def united(mine: dict[int, int], theirs: dict[int, int]) -> dict[int, int]:
+        return {c: mine.get(c, 0) | theirs.get(c, 0) for c in mine.keys() | theirs.keys()}
+
+    assert entries_of(Optimal, BOTH_DELIVERED, "z") == 3
+    monkeypatch.setattr("causet.protocols.optimal._merge", united)
+    assert entries_of(Optimal, BOTH_DELIVERED, "z") > 3
+
+
+def test_an_extra_message_goes_to_the_fullest_column() -> None:
+    """Section 3: of the columns of p3 and p4, with one and two entries, p4's is emptied."""
+    system = System(named_processes(4))
+    process = Process(Bounded, 0, system, make_options(Bounded, system, {"k": 4})[0])
+    assert isinstance(process.protocol, Bounded)
+    process.protocol.M = {1: {0: 3}, 2: {1: 1, 3: 1}, 3: {0: 1, 1: 2, 2: 1}}
+    [message, extra] = process.send(only(1)).packets
+    assert extra.control and extra.to == only(3)
+    assert extra.stamp == {3: {0: 1, 1: 2, 2: 1}}
+    assert process.protocol.M == {1: {0: 4}, 2: {1: 1, 3: 1}, 3: {0: 2}}
+
+
+class TellsNoNeighbours(Fast):
+    """The variant `neighbours` without its copies: M2 again."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.copies = False
+
+
+def test_the_variant_neighbours_is_stuck_without_its_copies() -> None:
+    for kind, found in ((Fast, False), (TellsNoNeighbours, True)):
+        [named] = scopes_for(kind, 3, 3, groups="pairs", settings={"variant": "neighbours"})
+        assert ("stuck" in explore(named.scope).findings) == found

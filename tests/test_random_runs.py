@@ -1,7 +1,8 @@
 """Hundreds of random runs of every protocol, judged by the oracle; many thousands in `make soak`.
 
 Each seed is another system: 2 to 64 processes, another shape of groups, rate and delay, FIFO links or not,
-duplicates or not. The oracle reads the trace; the online judge must say the same.
+duplicates or not; for histories also graphs with causal separators. The oracle reads the trace; the online
+judge must say the same.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from causet.protocols import PROTOCOLS, Packet, Protocol, make_options
 from causet.simulate.network import Network, Tally, simulate
 from causet.simulate.record import Observer, Recorder
 from causet.simulate.workload import Workload, delay_of
-from causet.topology import groups_of
+from causet.topology import groups_of, separators_of
 
 RUNS, CHUNK = 200, 50
 SOAK_RUNS = 4000
@@ -38,6 +39,18 @@ def random_system(kind: type[Protocol], draw: Random) -> System:
             shapes += ["unicast"] * 4
         shape = draw.choice(shapes)
     return System(named_processes(size), groups_of(shape, size, draw.randrange(1000)))
+
+
+def linked_system(draw: Random) -> System:
+    """A random connected graph with every causal separator it has; messages go to neighbours."""
+    size = draw.randint(3, 8)
+    links = [0] * size
+    pairs = [(p, draw.randrange(p)) for p in range(1, size)]
+    more = [draw.sample(range(size), 2) for _ in range(draw.randint(0, size // 2))]
+    for p, q in [*pairs, *more]:
+        links[p] |= 1 << q
+        links[q] |= 1 << p
+    return System(named_processes(size), (), tuple(links), separators_of(links, size))
 
 
 def settings_for(kind: type[Protocol], system: System, draw: Random) -> dict[str, object]:
@@ -75,14 +88,15 @@ class Losses(Observer):
 def random_run(name: str, seed: int) -> tuple[type[Protocol], object, Verdict, Judge, Tally]:
     kind = PROTOCOLS[name]
     draw = Random(f"{name}/{seed}")
-    system = random_system(kind, draw)
+    linked = name == "histories" and draw.random() < 0.4  # R9
+    system = linked_system(draw) if linked else random_system(kind, draw)
     options, _ = make_options(kind, system, settings_for(kind, system, draw))
     delay = draw.choice(["exp:1", "exp:5", "uniform:0:4", "lognormal:1:1.5", "const:1"])
     loss = draw.choice([0.0, 0.1]) if kind.PROMISES.loss else 0.0
     network = Network(
         fifo=draw.random() < 0.3,
         loss=loss,
-        duplication=draw.choice([0.0, 0.0, 0.2]) if not kind.clocked else 0.0,
+        duplication=draw.choice([0.0, 0.0, 0.2]),
     )
     messages = draw.randint(10, 150 if system.size < 20 else 250)
     workload = Workload(system, messages, draw.choice([0.2, 1.0, 5.0]), delay_of(delay), seed)

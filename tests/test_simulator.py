@@ -462,11 +462,12 @@ def test_faults_are_refused_for_protocols_that_do_not_claim_to_bear_them(name: s
 
 
 def test_clocks_differ_by_no_more_than_asked_for() -> None:
-    # Within ε, nothing that arrives within δ is refused; far beyond it, much is.
+    # Within ε, nothing that arrives within δ is refused; beyond it, nothing is promised.
     assert seen("merge", delay="uniform:0:10", messages=300, epsilon=3, delta=10).summary["lost"] == 0
     strict = Network(skew=0)
     assert seen("merge", delay="uniform:0:10", messages=300, epsilon=0, network=strict).summary["lost"] == 0
-    assert seen("merge", messages=300, epsilon=0, network=Network(skew=50)).summary["lost"] > 100
+    with pytest.raises(BadInput, match="more than ε = 0"):
+        seen("merge", messages=300, epsilon=0, network=Network(skew=50))
 
 
 # ---------------------------------------------------------------- the trace
@@ -530,9 +531,10 @@ def test_what_comes_too_late_counts_as_lost_in_the_summary_as_for_the_oracle(
 ) -> None:
     found = seen("merge", delay=delay, network=network)
     verdict, summary = found.verdict, found.summary
-    assert summary["violations"] == len(verdict.violations)
+    assert summary["violations"] + summary["excused"] == len(verdict.violations)
     assert summary["duplicates"] == len(verdict.duplicates)
     assert summary["stuck"] == len(verdict.undelivered)
+    assert not summary["violations"]
     if not network.corruption:
         assert verdict.ok
         assert not found.run.bad

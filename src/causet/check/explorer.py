@@ -39,16 +39,17 @@ the codecs and the saving of state are exercised by every step too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from heapq import heappop, heappush
 from itertools import product
 from typing import Any, NamedTuple
 
+from causet.check.oracle import Violation, judge
 from causet.check.scope import Finding, Report, Scope
 from causet.check.steps import Copy, Local, Move, Path, Received, State, Steps
-from causet.model import Processes, members, only
+from causet.model import BadInput, Processes, members, only
 from causet.protocols import Options
-from causet.simulate.schedule import Schedule, Step, letters
+from causet.simulate.schedule import Schedule, Step, letters, replay
 
 CLOSING_ROUNDS = 2
 """Null rounds after all has arrived, before a held message counts as stuck."""
@@ -99,7 +100,30 @@ class _Explorer:
                 order += 1
                 heappush(queue, (length, order, after))
         report.steps = self.steps.tried
+        if report.shortest is not None and report.finding is not None and report.finding.kind == "unsafe":
+            report.shortest = self._without_idle_receptions(report.shortest)
         return report
+
+    def _without_idle_receptions(self, schedule: Schedule) -> Schedule:
+        """A counter-example that ends with closing rounds has received all: what others need not have may go.
+
+        The process that delivers too early keeps its receptions, for nothing that it waits for may be late.
+        """
+        [first, *_] = self._violations(schedule)
+        where = self.system.index(first.process)
+        for step in schedule.steps:
+            if step.kind == "receive" and step.process != where:
+                fewer = replace(schedule, steps=tuple(s for s in schedule.steps if s is not step))
+                if first in self._violations(fewer):
+                    schedule = fewer
+        return schedule
+
+    def _violations(self, schedule: Schedule) -> Sequence[Violation]:
+        try:
+            result = replay(schedule, self.scope.kind, self.scope.options)
+        except BadInput:  # a message is never sent without the one that was left out
+            return ()
+        return judge(result.events, lost=result.lost, receptions_teach=self.scope.kind.hears).violations
 
     def _successors(self, state: _Global, steps: int) -> Iterator[tuple[_Global, int]]:
         """The states after one more step that others notice."""
@@ -245,7 +269,8 @@ class _Explorer:
         kind = self.scope.kind
         rounds = CLOSING_ROUNDS if kind.nulls else self._longest_wait()
         for _ in range(rounds):
-            for p in range(len(now)):
+            # Whoever is behind ticks first, so that clocks stay within ε of each other.
+            for p in sorted(range(len(now)), key=lambda q: self.steps.state(now[q]).clock):
                 clock = self.steps.state(now[p]).clock
                 move: Move = ("null",) if kind.nulls else ("tick", clock + 1, frozenset())
                 result = self.steps.step(now[p], move)

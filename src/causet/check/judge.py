@@ -48,12 +48,12 @@ class Judge(Observer):
 
     def __init__(self, system: System, recovery: float = 0.0) -> None:
         self._recovery = recovery
-        self._recovered = 0.0  # until then damage may show
+        self._recovered = -1.0  # until then damage may show
         self._findings = Findings()
         self._system = system
-        # Deliveries before a cause: (message, causes that had not come), per process. A cause that turns out
-        # to be lost is taken out again, for nobody could have waited for it.
-        self._suspects: list[list[tuple[int, int]]] = [[] for _ in system.processes]
+        # Deliveries before a cause: (message, causes that had not come, excused), per process. A cause that
+        # turns out to be lost is taken out again, for nobody could have waited for it.
+        self._suspects: list[list[tuple[int, int, bool]]] = [[] for _ in system.processes]
         self._bits: dict[tuple[int, int], int] = {}
         self._ids: list[tuple[int, int]] = []
         self._pasts: dict[int, int] = {}
@@ -68,11 +68,14 @@ class Judge(Observer):
     def findings(self) -> Findings:
         """What was found so far."""
         found = self._findings
-        found.violations = sum(map(len, self._suspects))
+        found.violations = found.excused = 0
         found.first = []
         for process, suspects in enumerate(self._suspects):
-            for message, before in suspects[: 100 - len(found.first)]:
-                found.first.append(self._told(process, message, before))
+            for message, before, excused in suspects:
+                found.excused += excused
+                found.violations += not excused
+                if not excused and len(found.first) < 100:
+                    found.first.append(self._told(process, message, before))
         return found
 
     def sent(self, sent: Sent, time: float) -> None:
@@ -124,10 +127,8 @@ class Judge(Observer):
             return
         past = self._pasts[message]
         before = past & self._pending[process]
-        if before and time <= self._recovered:
-            self._findings.excused += 1
-        elif before:
-            self._suspects[process].append((message, before))
+        if before:
+            self._suspects[process].append((message, before, time <= self._recovered))
         self._pending[process] &= ~bit
         self._known[process] |= past | bit
         possible = self._possible[process].pop(message, None)
@@ -149,8 +150,8 @@ class Judge(Observer):
             self._done(message)
             for waiting in self._watching[process].pop(message, ()):
                 self._watch(process, waiting, time)
-            left = ((late, before & ~bit) for late, before in self._suspects[process])
-            self._suspects[process] = [(late, before) for late, before in left if before]
+            left = ((late, before & ~bit, excused) for late, before, excused in self._suspects[process])
+            self._suspects[process] = [suspect for suspect in left if suspect[1]]
 
     def damaged(self, packet: Packet, arrival: float) -> None:
         self._recovered = max(self._recovered, arrival + self._recovery)

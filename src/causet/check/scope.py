@@ -26,7 +26,7 @@ class Scope:
     system: System
     options: Options
     messages: int = 4
-    nulls: int = 2
+    nulls: int = 1
     """Null messages at any time (one process, all its groups), for protocols that have them."""
     horizon: int = 2
     """The last clock value before the closing ticks, for protocols that have a clock."""

@@ -92,7 +92,7 @@ def scopes_for(
             chosen.setdefault("ties", "arrival")
     found_scopes = []
     for shape, system in systems:
-        options, _ = make_options(kind, system, chosen, rows)
+        options: Any = make_options(kind, system, chosen, rows)[0]
         for name in ("epsilon", "delta"):
             if getattr(options, name, 0) > MOST_TICKS:
                 raise BadInput(
@@ -105,13 +105,15 @@ def scopes_for(
         )
         if kind.clocked:
             for count, horizon in horizons or ((messages, 1), (min(messages, 3), 2)):
-                label = f"{count} messages to everybody, copies lost, clocks up to {horizon} before the end"
+                clocks = f"ε = {options.epsilon}, δ = {options.delta}, ties by {options.ties}"
+                label = f"to everybody, copies lost, {clocks}, clocks up to {horizon} before the end"
                 found_scopes.append(Named(label, Scope(**_fields(base, messages=count, horizon=horizon))))
         elif kind.nulls:
             label = f"{shape}; {nulls} null message{'s' if nulls != 1 else ''} at any time"
             found_scopes.append(Named(f"{label}, {CLOSING_ROUNDS} null rounds at the end", base))
         else:
-            found_scopes.append(Named(shape, base))
+            label = f"{shape}, k = {options.k}" if kind.name == "bounded" else shape
+            found_scopes.append(Named(label, base))
     return found_scopes
 
 

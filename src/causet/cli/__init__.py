@@ -61,7 +61,9 @@ def main() -> None:
         errors="backslashreplace",
         line_buffering=sys.stdout.isatty(),
     )
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that half-written files are removed
+    for name in ("SIGTERM", "SIGHUP"):  # so that half-written files are removed
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), lambda *_: sys.exit(TERMINATED))
     try:
         code = cli.main(standalone_mode=False)
         sys.stdout.flush()

@@ -22,12 +22,13 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from causet.model import BadInput, System, named_processes
+from causet.model import BadInput, Separator, System, named_processes
 from causet.protocols import PROTOCOLS, Options, Protocol, as_printed_rows, make_options
 from causet.topology import (
     GROUP_SHAPES,
     LINK_SHAPES,
     MOST_PROCESSES,
+    SEPARABLE,
     build_system,
     groups_of,
     links_of,
@@ -135,9 +136,12 @@ def check_trace_output(path: Path | None) -> None:
 
 
 def system_of(
-    processes: int, groups: str, links: str | None, seed: int, *, find_separators: bool = False
+    processes: int, groups: str | None, links: str | None, seed: int, *, default: str = "unicast"
 ) -> System:
-    """A system of so many processes, with groups by shape or file and links by shape or file."""
+    """A system of so many processes, with groups by shape or file and links by shape or file.
+
+    Groups come from where they are asked for, else from the file of the links, else they are the default.
+    """
     if not 2 <= processes <= MOST_PROCESSES:
         raise BadInput(
             f"processes = {processes}: at least 2 are needed, and at most {MOST_PROCESSES:,} are allowed"
@@ -151,10 +155,20 @@ def system_of(
         )
     elif links is not None:
         masks = links_of(links, processes)
-        found = separators_of(masks, processes) if masks is not None and find_separators else ()
+        found: tuple[Separator, ...] = ()
+        if masks is not None and processes <= SEPARABLE:
+            found = separators_of(masks, processes)
+        elif masks is not None:
+            warn(
+                f"causal separators are searched for among up to {SEPARABLE} processes, so R9 has none here; "
+                "give them in a file"
+            )
         system = System(names, (), masks, found)
-    if groups == "unicast":
+    if groups is None and system.groups:
         return system
+    groups = default if groups is None else groups
+    if groups == "unicast":
+        return System(system.processes, (), system.links, system.separators)
     if _is_file(groups, GROUP_SHAPES):
         topology = read_topology(groups)
         if topology.groups is None:

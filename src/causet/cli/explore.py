@@ -22,8 +22,9 @@ from causet.cli.common import (
     settings_option,
 )
 from causet.cli.replay import drawn
+from causet.plain import write_whole
 from causet.protocols import as_printed_rows, protocol_named
-from causet.simulate.schedule import replay, write_schedule
+from causet.simulate.schedule import names_in, renamed, replay, write_schedule
 
 RUNS_ONLY = (
     "deliveries",
@@ -124,14 +125,14 @@ def explore(
     text = None
     if best is not None and best[1].shortest is not None:
         text = write_schedule(best[1].shortest)
-        if output is not None:
-            output.write_text(text, encoding="utf-8")
     if as_json:
         print_json(_summary(kind.name, processes, messages, reports, text))
     else:
         _show_best(best, text, output)
         for row in sorted(as_printed_rows(kind, as_printed) & NOT_SEEN.keys()):
             click.echo(f"  {row} is about {NOT_SEEN[row]}: an exploration does not show it")
+    if text is not None and output is not None:
+        write_whole(output, text)
     return 1 if found else 0 if complete else 3
 
 
@@ -155,8 +156,10 @@ def _show_best(best: tuple[Named, Report] | None, text: str | None, output: Path
         return
     scope, schedule = best[0].scope, best[1].shortest
     result = replay(schedule, scope.kind, scope.options)
-    click.echo(f"\nShortest counter-example, {len(schedule.steps)} steps: {best[1].finding.text}\n")
-    click.echo(drawn(result.events, judge(result.events, lost=result.lost)))
+    told = renamed(best[1].finding.text, names_in(schedule))
+    click.echo(f"\nShortest counter-example, {len(schedule.steps)} steps: {told}\n")
+    verdict = judge(result.events, lost=result.lost, receptions_teach=scope.kind.hears)
+    click.echo(drawn(result.events, verdict))
     click.echo("\nAs a schedule" + (f", in {output}" if output else "") + ":\n" + text)
 
 

@@ -72,7 +72,8 @@ def _row(kind: type[Protocol]) -> dict[str, Any]:
         "causal order": promises.causal,
         "as early as possible": promises.early,
         "one order for all": promises.total,
-        "bears loss and damage": promises.loss,
+        "bears loss": promises.loss,
+        "recovers from damage": promises.damage,
     }
     needs = {"null messages": kind.nulls, "clocks": kind.clocked, "FIFO links (restored)": kind.fifo_links}
     if kind.name == "bounded":

@@ -113,11 +113,18 @@ def _told(result: Replay, verdict: Verdict) -> str:
     lines += [f"BROKEN: {line}" for line in result.broken]
     if result.held:
         state = "STUCK: everything has arrived, and" if result.stuck else "not everything was received;"
+        if not result.stuck and not result.under_way:
+            state = "a message was lost;"
         lines += [f"{state} {line}" for line in result.held]
+    lines += [
+        f"refused: {message} by {process}, for it came too late or cannot be"
+        for process, message in result.refused
+    ]
     if result.under_way:
         first = "; ".join(f"{message} by {process}" for process, message in result.under_way[:10])
         lines.append(f"not received: {first}{'; …' if len(result.under_way) > 10 else ''}")
-    if not (verdict.violations or verdict.duplicates or result.held or result.broken or result.under_way):
+    findings = verdict.violations or verdict.duplicates or result.broken
+    if not (findings or result.held or result.under_way):
         lines.append(
             "every process delivered in causal order"
             if any(event.kind == "deliver" for event in result.events)
@@ -140,6 +147,8 @@ def _summary(result: Replay, verdict: Verdict) -> dict[str, Any]:
         "stuck": result.stuck,
         "broken": list(result.broken),
         "under_way": len(result.under_way),
+        "lost": sorted(map(list, result.lost)),
+        "refused": [list(pair) for pair in result.refused],
         "rounds": result.rounds,
         "trace": [json.loads(to_json(event)) for event in result.events],
     }

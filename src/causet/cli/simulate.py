@@ -106,11 +106,11 @@ def simulate(
     """
     kind = protocol_named(protocol)
     check_trace_output(output)
-    if groups is None:
-        groups = "all" if kind.broadcast else "ring:4" if kind.grouped else "unicast"
-        if groups == "ring:4" and processes < 5:
-            groups = "all"
-    system = system_of(processes, groups, links, seed, find_separators=processes <= 10)
+    default = "all" if kind.broadcast else "ring:4" if kind.grouped else "unicast"
+    if default == "ring:4" and processes < 5:
+        default = "all"
+    system = system_of(processes, groups, links, seed, default=default)
+    groups = groups or (links if links is not None and system.groups else default)
     if kind.grouped and not system.groups:
         raise BadInput(f"{kind.name} sends to groups, and {groups} makes none; try --groups ring:2")
     if kind.broadcast and [group.members for group in system.groups] != [system.everyone]:
@@ -127,7 +127,9 @@ def simulate(
         )
     options = options_of(kind, system, settings_of(named, extra), as_printed)
     network = Network(fifo, loss, duplication, corruption, skew)
-    workload = Workload(system, messages, rate, delay_of(delay), seed)
+    delays = delay_of(delay)
+    warn(*options.check_delays(delays.least, delays.most))
+    workload = Workload(system, messages, rate, delays, seed)
     network.check(kind, options)
     with progress_bar(f"{kind.name}", messages) as progress:
         if output is None:
@@ -175,7 +177,10 @@ def _told(result: Run, output: Path | None) -> str:
         lines.append(f"  BROKEN: {result.tally.broken}")
     if not result.bad:
         other = " otherwise" if summary["excused"] else ""
-        lines.append(f"  every process delivered in causal order{other}")
+        done = f"every process delivered in causal order{other}"
+        lines.append(
+            f"  {done if summary['deliveries'] else 'nothing was delivered, so there is nothing to judge'}"
+        )
     if output is not None:
         lines.append(f"  trace: {output}")
     return "\n".join(lines)

@@ -78,7 +78,9 @@ class Promises(NamedTuple):
     total: bool = False
     """all who deliver two messages deliver them in the same order"""
     loss: bool = False
-    """bears lost, duplicated and corrupted messages"""
+    """bears messages that are lost or come too late"""
+    damage: bool = False
+    """recovers from damaged messages and damaged state"""
 
 
 def setting(default: Any, text: str) -> Any:
@@ -96,6 +98,10 @@ class Options:
 
     def check(self, system: System) -> list[str]:
         """BadInput if the settings cannot work in this system; else warnings."""
+        return []
+
+    def check_delays(self, least: float, most: float) -> list[str]:
+        """Warnings if the network's delays, with these bounds, are not what the settings assume."""
         return []
 
 

@@ -93,11 +93,25 @@ class MergeOptions(base.Options):
             )
         return []
 
+    def check_delays(self, least: float, most: float) -> list[str]:
+        warnings = []
+        if self.delta_min > least:
+            warnings.append(
+                f"delta_min = {self.delta_min}, but messages can take as little as {least:g}: then neither "
+                "causal order nor one order for all is promised"
+            )
+        if self.modulus and most > self.modulus - 2 * self.epsilon - 1:
+            warnings.append(
+                f"modulus = {self.modulus}, but messages can take as long as {most:g} ticks: one late by a "
+                "turn of the clock is taken for new, and may be delivered out of order"
+            )
+        return warnings
+
 
 class Merge(Protocol):
     name = "merge"
     title = "stabilizing causal deterministic merge (Kulkarni & Ravikant)"
-    PROMISES = Promises(total=True, loss=True)
+    PROMISES = Promises(total=True, loss=True, damage=True)
     counts = "numbers: r, c and kn"
     clocked = True
     hears = True
@@ -107,7 +121,8 @@ class Merge(Protocol):
 
     @classmethod
     def promises(cls, options: MergeOptions) -> Promises:
-        return Promises(total=options.ties == "process", loss=True)
+        """The ⟨r, c⟩ clock has no bounds that would show damage."""
+        return Promises(total=options.ties == "process", loss=True, damage=options.clock == "kn")
 
     @classmethod
     def recovery(cls, options: MergeOptions) -> float:
@@ -311,6 +326,8 @@ class Merge(Protocol):
         self.stamp = self._noise(self.rt, random)
 
     def corrupt_stamp(self, stamp: Timestamp, random: Random) -> Timestamp:
+        if not self.bounded_c:
+            raise BadInput("the ⟨r, c⟩ clock does not claim to bear damaged messages")
         return self._noise(stamp.r, random)
 
     def _noise(self, near: int, random: Random) -> Timestamp:
@@ -321,7 +338,8 @@ class Merge(Protocol):
         r = max(0, near + random.randint(-spread, spread))
         if self.options.modulus:
             r %= self.options.modulus
-        return Timestamp(r, random.randint(0, random.choice([2 * self.options.epsilon + 1, 10_000])), kn)
+        c = random.randint(0, 2 * self.options.epsilon + 1)
+        return Timestamp(r, c + (random.randint(0, 10_000) if random.random() < 0.25 else 0), kn)
 
     # Bytes.
 

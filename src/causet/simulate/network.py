@@ -46,10 +46,16 @@ class Network:
             raise BadInput(f"skew = {self.skew}: the offset of a clock cannot be negative or endless")
         if self.skew and not kind.clocked:
             raise BadInput(f"{kind.name} has no clock, so there is no skew to simulate")
-        bears = kind.promises(options).loss
-        for name in ("loss", "corruption"):
+        promises = kind.promises(options)
+        for name, bears in (("loss", promises.loss), ("corruption", promises.damage)):
             if getattr(self, name) and not bears:
-                raise BadInput(f"{kind.name} does not claim to bear {name}; merge does")
+                raise BadInput(f"{kind.name} does not claim to bear {name}; merge does, with the clock kn")
+        epsilon = getattr(options, "epsilon", 0)
+        if self.skew is not None and self.skew > epsilon:
+            raise BadInput(
+                f"skew = {self.skew}: clocks that differ by more than ε = {epsilon} are beyond what "
+                f"{kind.name} claims to bear; raise epsilon"
+            )
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ runs one and gives the trace.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
@@ -313,15 +314,22 @@ class Replay:
     under_way: tuple[tuple[str, str], ...]
     """(process, message) of copies that were never received; null messages do not count."""
     lost: frozenset[tuple[str, str]]
-    """(process, message) of copies that the network lost."""
+    """(process, message) of copies that the network lost, or that were refused."""
+    refused: tuple[tuple[str, str], ...]
+    """(process, message) of copies that were refused: they came too late, or cannot be."""
+    bears_loss: bool
+    """Whether the protocol promises to go on when messages are lost."""
     rounds: int
     """Null rounds and ticks that `drain` needed."""
     processes: tuple[Process, ...]
 
     @property
     def stuck(self) -> bool:
-        """Everything has arrived, and a message is still held."""
-        return bool(self.held) and not self.under_way
+        """Everything has arrived, and a message is still held.
+
+        What the network lost is nobody's fault, unless the protocol promises to bear it.
+        """
+        return bool(self.held) and not self.under_way and (self.bears_loss or not self.lost)
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -361,6 +369,8 @@ class _Run:
         self._events: list[Event] = []
         self._recorder = Recorder(system, self._events.append, self._name)
         self._lost: set[tuple[str, str]] = set()
+        self._refused: list[tuple[str, str]] = []
+        self._bears_loss = kind.promises(options).loss
         self._rounds = 0
 
     def _name(self, packet: Packet) -> str:
@@ -419,7 +429,8 @@ class _Run:
         self._recorder.received(copy.target, copy.packet, self.now)
         outcome = self._processes[copy.target].receive(copy.packet)
         if outcome.refused:  # too late, or impossible: as good as lost
-            self._lost.add((self._system.name(copy.target), self._name(copy.packet)))
+            self._refused.append((self._system.name(copy.target), self._name(copy.packet)))
+            self._lost.add(self._refused[-1])
         self._follow(copy.target, outcome)
 
     def _tick(self, process: int, now: int) -> None:
@@ -465,7 +476,11 @@ class _Run:
                     self._tick(p, now + 1)
 
     def result(self) -> Replay:
-        held = tuple(line for process in self._processes if process.held() for line in process.waiting())
+        lines = (line for process in self._processes if process.held() for line in process.waiting())
+        names = {
+            f"{self._system.name(sender)}:{number}": name for (sender, number), name in self._names.items()
+        }
+        held = tuple(renamed(line, names) for line in lines)
         return Replay(
             tuple(self._events),
             held,
@@ -476,9 +491,30 @@ class _Run:
                 if not copy.packet.control
             ),
             frozenset(self._lost),
+            tuple(self._refused),
+            self._bears_loss,
             self._rounds,
             tuple(self._processes),
         )
+
+
+def names_in(schedule: Schedule) -> dict[str, str]:
+    """What the messages `p1:1`, `p1:2`, … are called in a schedule."""
+    sent: dict[int, int] = {}
+    names = {}
+    for step in schedule.steps:
+        if step.kind == "send" and step.process is not None:
+            sent[step.process] = sent.get(step.process, 0) + 1
+            names[f"{schedule.system.name(step.process)}:{sent[step.process]}"] = step.message
+    return names
+
+
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """A text about messages `p1:2` with the names that a schedule has for them."""
+    if not names:
+        return text
+    ids = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return re.sub(rf"(?<![\w:!])(?:{ids})(?![\w])", lambda found: names[found[0]], text)
 
 
 def letters(count: int) -> Sequence[str]:

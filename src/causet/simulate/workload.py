@@ -14,7 +14,19 @@ from typing import NamedTuple
 
 from causet.model import BadInput, Processes, System, members, only
 
-Delay = Callable[[Random], float]
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """How long a copy takes: a distribution, and its bounds."""
+
+    draw: Callable[[Random], float]
+    least: float = 0.0
+    most: float = math.inf
+
+    def __call__(self, random: Random) -> float:
+        return self.draw(random)
+
+
 DELAYS = "const:X, exp:MEAN, uniform:A:B, lognormal:MEDIAN:SIGMA"
 
 
@@ -107,16 +119,16 @@ def delay_of(text: str) -> Delay:
     if any(not (math.isfinite(value) and 0 <= value < 1e9) for value in values):
         raise BadInput(f"delay {text!r}: a delay cannot be negative or endless")
     if name == "const":
-        return lambda draw: values[0]
+        return Delay(lambda draw: values[0], values[0], values[0])
     if name == "exp":
         mean = values[0]
-        return (lambda draw: draw.expovariate(1 / mean)) if mean else (lambda draw: 0.0)
+        return Delay(lambda draw: draw.expovariate(1 / mean) if mean else 0.0)
     if name == "uniform":
         low, high = values
         if low > high:
             raise BadInput(f"delay {text!r}: the first bound is above the second")
-        return lambda draw: draw.uniform(low, high)
+        return Delay(lambda draw: draw.uniform(low, high), low, high)
     median, sigma = values
     if not median:
         raise BadInput(f"delay {text!r}: the median must be above 0")
-    return lambda draw: draw.lognormvariate(math.log(median), sigma)
+    return Delay(lambda draw: draw.lognormvariate(math.log(median), sigma))
