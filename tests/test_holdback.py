@@ -6,8 +6,10 @@ answers and release the same items in the same order, and can be saved and resto
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 import pytest
@@ -214,6 +216,47 @@ def test_the_same_sequence_gives_the_same_answers_and_the_same_snapshots_every_t
         return [(perform(engine, op, payload), engine.snapshot()) for payload, op in enumerate(ops)]
 
     assert story() == story()
+
+
+def crowded_sequence(seed: int) -> list[Op]:
+    """Hundreds wait, for thresholds that rise, fall or jump, while facts rise in small and large steps."""
+    draw = Random(seed)
+    reach = {"a": 0, "b": 0, "c": 0}  # what the facts have come to
+    ops: list[Op] = []
+
+    def ahead(fact: str, step: int) -> int:
+        return reach[fact] + draw.choice([step + 1, 60 - step, draw.randint(-5, 300)])
+
+    while len(ops) < 600:
+        for step in range(draw.choice([1, 2, 60])):
+            facts = draw.sample(sorted(reach), draw.choice([0, 1, 1, 1, 3]))
+            needs = tuple((fact, ahead(fact, step)) for fact in facts)
+            ops.append(Op("offer", ("p", len(ops)), needs, draw.randrange(50)))
+        for _ in range(draw.choice([1, 1, 20])):
+            fact = draw.choice(sorted(reach))
+            reach[fact] += draw.choice([0, 1, 2, 3, 100])
+            ops.append(Op("advance", fact=fact, value=reach[fact]))
+            ops.extend([Op("pop")] * draw.choice([0, 1, 3]))
+        if draw.random() < 0.05:
+            ops.append(Op("replace", thresholds=(("a", reach["a"] + 2),), value=draw.choice([2, 3, 50])))
+    return ops
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_crowd_is_released_in_the_order_in_which_a_rescanned_list_would_release_it(seed: int) -> None:
+    engine, naive = HoldBack[int](), Naive()
+    ops = crowded_sequence(seed)
+    assert sum(op.kind == "offer" for op in ops) > 200
+    for payload, op in enumerate(ops):
+        assert perform(engine, op, payload) == perform(naive, op, payload)
+    assert list(engine.held()) == [item.payload for item in naive.held]
+    for fact in ("a", "b", "c"):
+        engine.advance(fact, 10_000)
+        naive.advance(fact, 10_000)
+    while (released := naive.pop()) is not None:
+        assert engine.pop() == released
+    assert engine.pop() is None
+    assert len(engine) == 0
 
 
 def test_items_that_are_free_together_leave_by_rank_and_then_by_arrival() -> None:
@@ -639,6 +682,117 @@ def test_the_checks_per_item_do_not_grow_with_the_number_of_items(
     few, many = scene(100) / 100, scene(10_000) / 10_000
     assert many <= most
     assert many == pytest.approx(few, rel=0.05)
+
+
+class Compared(int):
+    """A number that counts how often numbers of its kind are compared."""
+
+    times = 0
+
+    def __lt__(self, other: int) -> bool:
+        Compared.times += 1
+        return int(self) < int(other)
+
+    def __le__(self, other: int) -> bool:
+        Compared.times += 1
+        return int(self) <= int(other)
+
+    def __gt__(self, other: int) -> bool:
+        Compared.times += 1
+        return int(self) > int(other)
+
+    __hash__ = int.__hash__
+
+
+FAR = 10**9
+
+
+def window_that_slides(n: int) -> Iterator[tuple[int, int]]:
+    """First so many wait; then, whenever one is met, one comes that waits for the highest so far."""
+    yield from ((i, 0) for i in range(1, n))
+    yield from ((n + i, i) for i in range(n))
+
+
+def always_a_lower_one(n: int) -> Iterator[tuple[int, int]]:
+    """Each waits for less than all before it, while the fact rises towards them."""
+    yield from ((3 * n - i, i) for i in range(n))
+
+
+def at_random(n: int) -> Iterator[tuple[int, int]]:
+    draw = Random(n)
+    yield from ((draw.randint(1, n), 0) for _ in range(n))
+    yield from ((i + draw.randint(1, n), i) for i in range(n))
+
+
+def met_at_once_before_a_crowd(n: int) -> Iterator[tuple[int, int]]:
+    """Many wait for far thresholds; more come, and every second one is met at once."""
+    draw = Random(n)
+    yield from ((FAR + draw.randrange(FAR), 0) for _ in range(n))
+    for i in range(n):
+        yield i + 1, i
+        yield FAR + draw.randrange(FAR), i + 1
+
+
+@pytest.mark.parametrize(
+    "scene", [window_that_slides, always_a_lower_one, at_random, met_at_once_before_a_crowd]
+)
+def test_comparisons_per_item_hardly_grow_while_items_come_and_the_fact_rises_in_turns(
+    scene: Callable[[int], Iterator[tuple[int, int]]],
+) -> None:
+    def comparisons(n: int) -> float:
+        engine = HoldBack[int]()
+        Compared.times = 0
+        offered = 0
+        for least, value in scene(n):
+            engine.offer(("p", offered), [("a", Compared(least))], offered)
+            engine.advance("a", Compared(value))
+            offered += 1
+        engine.advance("a", 3 * FAR)
+        assert sorted(iter(engine.pop, None)) == list(range(offered))
+        return Compared.times / offered
+
+    few = comparisons(1_000)
+    assert few < 100
+    assert comparisons(8_000) < 2 * few
+
+
+def test_comparisons_per_item_hardly_grow_while_free_items_come_and_leave_in_turns() -> None:
+    def comparisons(n: int) -> float:
+        engine, draw = HoldBack[int](), Random(n)
+        Compared.times = 0
+        for number in range(2 * n):
+            engine.offer(("p", number), [], number, rank=Compared(draw.randrange(FAR)))
+            if number > n and number % 50 == 0:
+                for _ in range(50):
+                    engine.pop()
+        return Compared.times / (2 * n)
+
+    few = comparisons(1_000)
+    assert few < 100
+    assert comparisons(8_000) < 2 * few
+
+
+class Thing:
+    """A payload that can be seen to be gone."""
+
+
+def test_nothing_is_kept_of_items_that_have_passed() -> None:
+    engine = HoldBack[Thing](in_order=True)
+    things = []
+    for number in range(200):
+        thing = Thing()
+        things.append(weakref.ref(thing))
+        engine.offer((number, 1), [("a", 1 + number // 2), ("b", number % 7)], thing, rank=number % 3)
+        del thing
+    engine.replace(lambda thing: ([("a", 150)], 0, thing) if thing is things[0]() else None)
+    for value in (1, 2, 3, 60, 61, 99, 150):
+        engine.advance("a", value)
+        engine.advance("b", value)
+        while engine.pop() is not None:
+            pass
+        assert sum(thing() is not None for thing in things) == len(engine)
+    assert len(engine) == 0
+    assert not engine._watchers
 
 
 def test_an_advance_does_not_look_at_items_whose_thresholds_it_does_not_meet() -> None:

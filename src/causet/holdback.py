@@ -10,10 +10,15 @@ next one when that is met:
     b becomes 1:                                   x now watches c
     c becomes 7:                                   x is free
 
-Each item is touched once per threshold, whatever the number of others that wait (the watchers of a fact
-stand in a heap, so the price has a logarithm in it). This is Kahn's topological sort with counters for
-edges. Items that are free together leave by (rank, order of arrival): deterministic, and the protocol
-chooses the rank.
+Each item is touched once per threshold, whatever the number of others that wait (the thresholds on a fact
+and the free items are kept in order, so the price has a logarithm in it). This is Kahn's topological sort
+with counters for edges. Items that are free together leave by (rank, order of arrival): deterministic, and
+the protocol chooses the rank.
+
+With 100,000 waiting, memory costs more than the logarithm: each step of a heap goes to a far place. So a heap
+takes what comes one by one; when it has grown large it is sorted as a whole, and what is next is taken from
+the end. It is large when it is not small beside what is sorted already: then each entry pays for a few
+others, once, in whatever turns entries come and leave.
 
     >>> engine = HoldBack[str]()
     >>> engine.offer(("p2", 1), [("p1", 1)], "answer")
@@ -35,7 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import Any, Generic, TypeVar
 
 from causet.model import CausetError
@@ -45,6 +50,8 @@ Fact = Hashable
 Threshold = tuple[Fact, int]
 Key = tuple[Hashable, int]
 """What identifies an item: its source, and its number at that source."""
+FEW = 32
+"""So many free items are not worth sorting."""
 
 
 class HoldBackFull(CausetError):
@@ -77,6 +84,53 @@ class _Item(Generic[Payload]):
         self.arrival = arrival
         self.payload = payload
 
+    def least(self) -> int:
+        """The threshold that it watches."""
+        return self.thresholds[self.next][1]
+
+
+class _Watchers(Generic[Payload]):
+    """The items that watch one fact, by the threshold that they wait for.
+
+    In `at` a bare item is the only one at its threshold, as most are. Each threshold stands once in `new` or
+    in `old`: `new` is a heap of those that came last, `old` is sorted, with the lowest at its end. Both have
+    plain numbers, which are compared faster than tuples.
+    """
+
+    __slots__ = ("at", "new", "old")
+
+    def __init__(self, item: _Item[Payload]) -> None:
+        least = item.least()
+        self.at: dict[int, _Item[Payload] | list[_Item[Payload]]] = {least: item}
+        self.new = [least]
+        self.old: list[int] = []
+
+    def add(self, least: int, item: _Item[Payload]) -> None:
+        there = self.at.setdefault(least, item)
+        if there is item:
+            heappush(self.new, least)
+        elif isinstance(there, list):
+            there.append(item)
+        else:
+            self.at[least] = [there, item]
+
+    def take(self, value: int) -> list[_Item[Payload] | list[_Item[Payload]]]:
+        """Take out the items whose thresholds this value meets."""
+        at, new, old = self.at, self.new, self.old
+        if new and new[0] <= value and len(new) * 4 > len(old):
+            # All are looked at, in the order they came: so they lie in memory, and by threshold they do not.
+            # The rest moves to a dict of its own: in this one the gaps would be walked over the next time.
+            self.at = {least: there for least, there in at.items() if least > value}
+            self.old = sorted([least for least in old + new if least > value], reverse=True)
+            new.clear()
+            return [there for least, there in at.items() if least <= value]
+        met = []
+        while new and new[0] <= value:
+            met.append(at.pop(heappop(new)))
+        while old and old[-1] <= value:
+            met.append(at.pop(old.pop()))
+        return met
+
 
 class HoldBack(Generic[Payload]):
     """One process's hold-back: facts, the items that wait for them, and what has passed.
@@ -88,15 +142,26 @@ class HoldBack(Generic[Payload]):
     With a `capacity`, an item that would have to wait beyond it raises HoldBackFull and changes nothing.
     """
 
-    __slots__ = ("_arrivals", "_free", "_held", "_passed", "_watchers", "capacity", "facts", "in_order")
+    __slots__ = (
+        "_arrivals",
+        "_free",
+        "_held",
+        "_passed",
+        "_ready",
+        "_watchers",
+        "capacity",
+        "facts",
+        "in_order",
+    )
 
     def __init__(self, *, in_order: bool = False, capacity: int | None = None) -> None:
         self.facts: dict[Fact, int] = {}
         self.in_order = in_order
         self.capacity = capacity
         self._held: dict[Key, _Item[Payload]] = {}
-        self._watchers: dict[Fact, list[tuple[int, int, _Item[Payload]]]] = {}
-        self._free: list[tuple[Any, int, _Item[Payload]]] = []
+        self._watchers: dict[Fact, _Item[Payload] | _Watchers[Payload]] = {}  # a bare item is the only one
+        self._free: list[tuple[Any, int, _Item[Payload]]] = []  # a heap
+        self._ready: list[tuple[Any, int, _Item[Payload]]] = []  # free too, sorted, the next one at the end
         self._passed: dict[Hashable, int | set[int]] = {}
         self._arrivals = 0
 
@@ -122,7 +187,7 @@ class HoldBack(Generic[Payload]):
         if key in self._held or self._has_passed(key):
             return False
         facts = self.facts
-        unmet = tuple(t for t in thresholds if facts.get(t[0], 0) < t[1])
+        unmet = tuple([t for t in thresholds if facts.get(t[0], 0) < t[1]])
         if unmet and self.capacity is not None and len(self._held) >= self.capacity:
             raise HoldBackFull(
                 f"{len(self._held)} items are held, which is the capacity; {key} would have to wait for "
@@ -136,19 +201,20 @@ class HoldBack(Generic[Payload]):
 
     def _watch(self, item: _Item[Payload]) -> None:
         """Put the item beside its next unmet threshold, or among the free ones."""
-        facts = self.facts
-        thresholds = item.thresholds
-        for position in range(item.next, len(thresholds)):
+        facts, thresholds, position = self.facts, item.thresholds, item.next
+        while position < len(thresholds):
             fact, least = thresholds[position]
             if facts.get(fact, 0) < least:
                 item.next = position
-                watchers = self._watchers.get(fact)
-                if watchers is None:
-                    self._watchers[fact] = [(least, item.arrival, item)]
-                else:
-                    heappush(watchers, (least, item.arrival, item))
+                watchers = self._watchers.setdefault(fact, item)
+                if watchers is item:
+                    return
+                if isinstance(watchers, _Item):
+                    watchers = self._watchers[fact] = _Watchers(watchers)
+                watchers.add(least, item)
                 return
-        item.next = len(thresholds)
+            position += 1
+        item.thresholds, item.next = (), 0  # all are met; let go now, it costs more when items leave by rank
         heappush(self._free, (item.rank, item.arrival, item))
 
     def advance(self, fact: Fact, value: int) -> None:
@@ -159,21 +225,39 @@ class HoldBack(Generic[Payload]):
         watchers = self._watchers.get(fact)
         if watchers is None:
             return
-        while watchers and watchers[0][0] <= value:
-            self._watch(heappop(watchers)[2])
-        if not watchers:
+        if isinstance(watchers, _Item):
+            if watchers.least() <= value:
+                del self._watchers[fact]
+                self._watch(watchers)
+            return
+        met = watchers.take(value)
+        if not watchers.at:
             del self._watchers[fact]
+        for there in met:
+            if isinstance(there, list):
+                for item in there:
+                    self._watch(item)
+            else:
+                self._watch(there)
 
     def pop(self) -> Payload | None:
         """The free item of the lowest (rank, arrival), which passes now; None if none is free."""
-        if not self._free:
+        free, ready = self._free, self._ready
+        if len(free) > FEW and len(free) * 4 > len(ready):
+            self._ready = ready = sorted(ready + free, reverse=True)
+            free.clear()
+        if ready and not (free and free[0] < ready[-1]):
+            item = ready.pop()[2]
+        elif free:
+            item = heappop(free)[2]
+        else:
             return None
-        item = heappop(self._free)[2]
         source, number = item.key
         del self._held[item.key]
         passed = self._passed.get(source)
         if self.in_order:
-            self._passed[source] = max(number, passed) if isinstance(passed, int) else number
+            if not isinstance(passed, int) or number > passed:
+                self._passed[source] = number
         elif isinstance(passed, set):
             passed.add(number)
         else:
@@ -212,18 +296,12 @@ class HoldBack(Generic[Payload]):
         ]
         if not again:
             return
-        gone = {id(item) for item, _ in again}
-        for fact in list(self._watchers):
-            rest = [entry for entry in self._watchers[fact] if id(entry[2]) not in gone]
-            heapify(rest)
-            if rest:
-                self._watchers[fact] = rest
-            else:
-                del self._watchers[fact]
-        self._free = [entry for entry in self._free if id(entry[2]) not in gone]
-        heapify(self._free)
         for item, (thresholds, rank, payload) in again:
             item.thresholds, item.rank, item.payload, item.next = tuple(thresholds), rank, payload, 0
+        self._watchers.clear()
+        self._free.clear()
+        self._ready.clear()
+        for item in self._held.values():
             self._watch(item)
 
     def snapshot(self, save: Callable[[Payload], Any] = lambda payload: payload) -> tuple[Any, ...]:
