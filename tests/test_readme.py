@@ -43,3 +43,14 @@ def test_the_python_example_runs_and_prints_what_it_says(capsys: pytest.CaptureF
     said = re.search(r"print\(p3\.waiting\(\)\)\s+# (.*)", example)
     assert said is not None
     assert capsys.readouterr().out.strip() == said.group(1)
+
+
+def test_the_drawing_is_what_explore_shows() -> None:
+    [drawing] = re.findall(r"```\n(Shortest counter-example.*?)\n```", README, re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-c", "from causet.cli import main; main()", "explore", "--protocol", "fifo"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert drawing in done.stdout
