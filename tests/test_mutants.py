@@ -572,7 +572,7 @@ def test_an_extra_message_goes_to_the_fullest_column() -> None:
     process = Process(Bounded, 0, system, make_options(Bounded, system, {"k": 4})[0])
     assert isinstance(process.protocol, Bounded)
     process.protocol.M = {1: {0: 3}, 2: {1: 1, 3: 1}, 3: {0: 1, 1: 2, 2: 1}}
-    [message, extra] = process.send(only(1)).packets
+    [_, extra] = process.send(only(1)).packets
     assert extra.control and extra.to == only(3)
     assert extra.stamp == {3: {0: 1, 1: 2, 2: 1}}
     assert process.protocol.M == {1: {0: 4}, 2: {1: 1, 3: 1}, 3: {0: 2}}
