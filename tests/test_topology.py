@@ -80,7 +80,7 @@ def test_groups_may_have_the_same_members() -> None:
     assert twins == (Group("g1", 0b11), Group("g2", 0b11))
 
 
-KNOWN = "the processes are 'p1', 'p2', 'p3'"
+KNOWN = "the processes are p1, p2, p3"
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "no processes": ({"processes": []}, "processes: there are none"),
     "processes as text": (
@@ -188,7 +188,7 @@ def test_a_mistake_is_named_in_one_sentence(mistake: str) -> None:
 
 
 def test_of_many_processes_the_first_eight_are_named() -> None:
-    with pytest.raises(BadInput, match=r"the processes are 'p1', .*'p8', …$"):
+    with pytest.raises(BadInput, match=r"the processes are p1, .*p8, …$"):
         built(processes=named_processes(9), groups={"g1": ["x", "p1"]})
 
 
@@ -482,7 +482,7 @@ FILES: dict[str, tuple[str | bytes, str, str]] = {
     "a mistake that only the system shows": (
         "{processes: [p1, p2], links: [[p1, p3]]}",
         "t.yaml",
-        ": link 1: unknown process 'p3'; the processes are 'p1', 'p2'",
+        ": link 1: unknown process 'p3'; the processes are p1, p2",
     ),
     "an alias": (
         "processes: &a [p1]\ngroups: {g1: *a}",
