@@ -18,12 +18,12 @@ FINDINGS = ("explore --protocol fifo", "--as-printed M3")
 
 
 def test_there_are_commands_to_try() -> None:
-    assert len(COMMANDS) == 5
+    assert len(COMMANDS) == 6
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_command_works(command: str, tmp_path: Path) -> None:
-    words = [str(tmp_path / word) if word == "trace.jsonl" else word for word in shlex.split(command)]
+    words = [str(tmp_path / word) if word.endswith(".jsonl") else word for word in shlex.split(command)]
     done = subprocess.run(
         [sys.executable, "-c", "from causet.cli import main; main()", *words],
         cwd=ROOT,
@@ -33,6 +33,8 @@ def test_the_command_works(command: str, tmp_path: Path) -> None:
         check=False,
     )
     expected = 1 if any(text in command for text in FINDINGS) else 0
+    if "--from git" in command and (ROOT / ".git" / "shallow").exists():
+        expected = 3  # a clone without its whole history: a fault of the log, named as such
     assert done.returncode == expected, done.stderr
     assert "Traceback" not in done.stderr
 

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from causet import __version__
+from causet.cli.convert import convert
 from causet.cli.demo import demo
 from causet.cli.explore import explore
 from causet.cli.protocols import protocols
@@ -36,7 +37,7 @@ def cli() -> None:
     """
 
 
-for command in (demo, simulate, replay, explore, protocols):
+for command in (demo, simulate, replay, explore, convert, protocols):
     cli.add_command(command)
 
 

@@ -9,25 +9,18 @@ faults of a log that can be read all the same; the checkers count them.
 
 from __future__ import annotations
 
-import gzip
 import json
-import math
-import secrets
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from causet.formats.files import MARK, Place, new_file, numbered_lines
+from causet.formats.files import MAX_LINE as MAX_LINE
+from causet.formats.strict import Problem, decode_record, inspect_all, is_integer, show
 from causet.model import KINDS, BadInput, Event
-
-MAX_LINE = 16 * 2**20
-"""Bytes of one line, its end not counted."""
-MAX_DEPTH = 64
-"""Lists and objects within each other in one line."""
-INT64 = range(-(2**63), 2**63)
 
 FIELDS = (
     "process",
@@ -106,7 +99,7 @@ def trace_writer(path: str | Path) -> Iterator[Callable[[Event], None]]:
 
     The file appears under its name only when it is complete. A name that ends in `.gz` is compressed.
     """
-    with _new_file(Path(path)) as stream:
+    with new_file(Path(path)) as stream:
 
         def write(event: Event) -> None:
             try:
@@ -118,38 +111,27 @@ def trace_writer(path: str | Path) -> Iterator[Callable[[Event], None]]:
         yield write
 
 
-@contextmanager
-def _new_file(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """A file that is written beside `path` and takes its place if all goes well."""
-    if path.is_dir():
-        raise BadInput(f"{path} is a directory; give the name of a file to write")
-    path = path.resolve()  # what a link points to is written, the link stays
-    if path.exists() and not path.is_file():
-        raise BadInput(f"{path} is no regular file; give the name of a file to write")
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    try:
-        raw = beside.open("xb")
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{path} cannot be written: {_reason(error)}") from None
-    try:
-        with raw:
-            if _compressed(path):
-                # Neither name nor time goes into the header: the same events give the same bytes.
-                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
-                    yield packed
-            else:
-                yield raw
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-
-
 # ---------------------------------------------------------------- reading
 
 
-class _LineError(Exception):
-    """Why a line is refused; where it stands is added by whoever knows."""
+class Once:
+    """What may stand only once in an execution: a (process, seq), an id, the send of a message."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[object, ...], Place] = {}
+
+    def check(self, event: Event, place: Place) -> None:
+        """Problem if something of this event was already seen, with the place where."""
+        self._only(place, "seq", "an event with process and seq", event.process, event.seq)
+        self._only(place, "id", "an event with the id", event.id)
+        if event.kind == "send":
+            self._only(place, "message", "a send of the message", event.message)
+
+    def _only(self, place: Place, field: str, what: str, *key: object) -> None:
+        first = self._seen.setdefault((field, *key), place)
+        if first is not place:  # not `!=`: a file that is given twice repeats its places
+            shown = ", ".join(map(show, key))
+            raise Problem(f"field {show(field)}: {what} {shown} stands already in {first}")
 
 
 def read_trace(paths: str | Path | Iterable[str | Path]) -> list[Event]:
@@ -158,60 +140,50 @@ def read_trace(paths: str | Path | Iterable[str | Path]) -> list[Event]:
     Null means the same as leaving the field out. Lines with nothing but white space are passed over.
     """
     events: list[Event] = []
-    seen: dict[tuple[object, ...], str] = {}
-
-    def once(field: str, what: str, *key: object) -> None:
-        first = seen.setdefault((field, *key), place)
-        if first is not place:  # not `!=`: a file that is given twice repeats its places
-            shown = ", ".join(map(_show, key))
-            raise _LineError(f"field {_show(field)}: {what} {shown} stands already in {first}")
-
+    once = Once()
     for path in [paths] if isinstance(paths, str | Path) else paths:
-        for number, line in _lines(Path(path)):
-            place = f"{path}, line {number}"
+        for place, event in placed_events(Path(path)):
             try:
-                event = _event(line)
-                once("seq", "an event with process and seq", event.process, event.seq)
-                once("id", "an event with the id", event.id)
-                if event.kind == "send":
-                    once("message", "a send of the message", event.message)
-            except _LineError as error:
+                once.check(event, place)
+            except Problem as error:
                 raise BadInput(f"{place}: {error}") from None
             events.append(event)
     return events
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, numbered from 1."""
-    number = 0
-    try:
-        with gzip.open(path) if _compressed(path) else path.open("rb") as stream:
-            while line := stream.readline(MAX_LINE + 2):
-                number += 1
-                if len(line.rstrip(b"\r\n")) > MAX_LINE:
-                    raise BadInput(f"{path}, line {number}: the line is longer than {MAX_LINE // 2**20} MiB")
-                if number == 1 and line.startswith(b"\xef\xbb\xbf"):
-                    raise BadInput(f"{path}, line 1: the file begins with a byte order mark; save it without")
-                if line.strip(b" \t\r\n"):
-                    yield number, line
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        what = "the compressed file is cut off" if isinstance(error, EOFError) else "this is no valid gzip"
-        raise BadInput(f"{path}, line {number + 1}: {what}") from None
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{path} cannot be read: {_reason(error)}") from None
+def placed_events(path: Path) -> Iterator[tuple[Place, Event]]:
+    """Each event of one file with its place; whether something stands there twice is not looked at."""
+    for place, line in filled_lines(path):
+        try:
+            event = event_of(decode_record(line))
+        except Problem as error:
+            raise BadInput(f"{place}: {error}") from None
+        yield place, event
 
 
-def _event(line: bytes) -> Event:
-    record = _record(line)
-    for name, value in record.items():
-        _inspect(name, value)
+def filled_lines(path: Path) -> Iterator[tuple[Place, bytes]]:
+    """The lines that are not blank, with their places."""
+    name = str(path)
+    for number, line in numbered_lines(path):
+        if number == 1 and line.startswith(MARK):
+            raise BadInput(f"{path}, line 1: the file begins with a byte order mark; save it without")
+        if line.strip(b" \t\r\n"):
+            yield Place(name, number), line
+
+
+def event_of(record: dict[str, object]) -> Event:
+    """The event that a record of the format describes; Problem names the field that is wrong.
+
+    The record is taken over: what the format does not know is left in it and becomes the event's `extra`.
+    """
+    inspect_all(record)
     known: dict[str, Any] = {}
     for name, (fits, expected) in _EXPECTED.items():
         value = record.pop(name, None)
         if value is None:
             continue
         if not fits(value):
-            raise _LineError(f"field {_show(name)} must be {expected}, not {_show(value)}")
+            raise Problem(f"field {show(name)} must be {expected}, not {show(value)}")
         known[name] = tuple(value) if isinstance(value, list) else value
     kind = known.get("kind", "local")
     required = ["process", "seq"]
@@ -221,98 +193,12 @@ def _event(line: bytes) -> Event:
         required.append("to")
     for name in required:
         if name not in known:
-            raise _LineError(f"field {_show(name)} is missing; every {kind} event must have it")
+            raise Problem(f"field {show(name)} is missing; every {kind} event must have it")
     return Event(**known, extra=record)
 
 
-class _Unreadable:
-    """Stands in a decoded line for a value that no trace may hold, until its field is known."""
-
-    def __init__(self, problem: str) -> None:
-        self.problem = problem
-
-
-def _integer(digits: str) -> int | _Unreadable:
-    # The length comes first: turning a million digits into a number takes long.
-    if len(digits) > 20 or int(digits) not in INT64:
-        return _Unreadable(f"the integer {digits[:24]}{'…' if digits[24:] else ''} does not fit 64 bits")
-    return int(digits)
-
-
-def _float(digits: str) -> float | _Unreadable:
-    value = float(digits)
-    return value if math.isfinite(value) else _Unreadable(f"the number {digits[:24]} does not fit a float64")
-
-
-def _constant(name: str) -> _Unreadable:
-    return _Unreadable(f"{name} is no JSON number")
-
-
-def _object(pairs: list[tuple[str, object]]) -> dict[str, object] | _Unreadable:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    names = [name for name, _ in pairs]
-    repeated = next(name for name in names if names.count(name) > 1)
-    return _Unreadable(f"{_show(repeated)} stands twice in one object")
-
-
-_DECODER = json.JSONDecoder(
-    parse_int=_integer, parse_float=_float, parse_constant=_constant, object_pairs_hook=_object
-)
-
-
-def _record(line: bytes) -> dict[str, object]:
-    try:
-        record = _DECODER.decode(line.rstrip(b"\r\n").decode())
-    except UnicodeDecodeError as error:
-        raise _LineError(f"byte {error.start + 1} of the line is not UTF-8") from None
-    except json.JSONDecodeError as error:
-        raise _LineError(f"this is no JSON: {error.msg} at column {error.colno}") from None
-    except RecursionError:
-        raise _LineError(_TOO_DEEP) from None
-    if isinstance(record, _Unreadable):
-        raise _LineError(record.problem)
-    if not isinstance(record, dict):
-        found = "a list" if isinstance(record, list) else _show(record)
-        raise _LineError(f"the line must be an object with the fields of one event, not {found}")
-    return record
-
-
-_TOO_DEEP = f"lists and objects stand more than {MAX_DEPTH} deep within each other"
-
-
-def _inspect(name: str, value: object) -> None:
-    """Refuse what is no good in any field, known or not, however deep inside."""
-    todo: list[tuple[object, int]] = [(name, 2), (value, 2)]  # the event itself is the first level
-    while todo:
-        item, depth = todo.pop()
-        if isinstance(item, str):
-            if not item.isascii() and not _encodes(item):
-                raise _LineError(f"field {_show(name)}: half a surrogate pair is no text")
-        elif isinstance(item, _Unreadable):
-            raise _LineError(f"field {_show(name)}: {item.problem}")
-        elif isinstance(item, list | dict):
-            if depth > MAX_DEPTH:
-                raise _LineError(f"field {_show(name)}: {_TOO_DEEP}")
-            inner = chain(item, item.values()) if isinstance(item, dict) else item
-            todo.extend((each, depth + 1) for each in inner)
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)  # to Python, true is also the integer 1
-
-
 def _is_count(value: Any) -> bool:
-    return _is_integer(value) and value >= 0
+    return is_integer(value) and value >= 0
 
 
 def _is_text(value: object) -> bool:
@@ -325,34 +211,19 @@ def _is_texts(value: object) -> bool:
 
 _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "process": (_is_text, "a string"),
-    "seq": (lambda value: _is_integer(value) and value >= 1, "an integer from 1"),
+    "seq": (lambda value: is_integer(value) and value >= 1, "an integer from 1"),
     "kind": (lambda value: value in KINDS, f"one of {', '.join(KINDS)}"),
     "id": (lambda value: _is_text(value) and value != "", "a string that is not empty"),
     "message": (_is_text, "a string"),
     "to": (_is_texts, "a list of strings"),
     "group": (_is_text, "a string"),
     "parents": (_is_texts, "a list of strings"),
-    "time": (lambda value: _is_integer(value) or isinstance(value, float), "a number"),
+    "time": (lambda value: is_integer(value) or isinstance(value, float), "a number"),
     "text": (_is_text, "a string"),
     "control": (lambda value: isinstance(value, bool), "true or false"),
     "stamp_entries": (_is_count, "an integer from 0"),
     "stamp_bytes": (_is_count, "an integer from 0"),
 }
-
-
-def _show(value: object) -> str:
-    """A value as it stands in the file, on one line and not too long."""
-    shown = json.dumps(value, ensure_ascii=False)
-    shown = shown.encode("utf-8", "backslashreplace").decode()
-    return shown if len(shown) <= 60 else shown[:59] + "…"
-
-
-def _compressed(path: Path) -> bool:
-    return path.suffix == ".gz"
-
-
-def _reason(error: Exception) -> str:
-    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 # ---------------------------------------------------------------- cycles
@@ -364,7 +235,7 @@ def check_acyclic(events: Sequence[Event]) -> None:
     Happened-before is process order, send to receive, send to deliver, and parents. Parents and messages
     that are not in the trace are passed over.
     """
-    causes = _direct_causes(events)
+    causes = direct_causes(events)
     effects: list[list[int]] = [[] for _ in events]
     for effect, its_causes in enumerate(causes):
         for cause in its_causes:
@@ -385,7 +256,8 @@ def check_acyclic(events: Sequence[Event]) -> None:
         raise BadInput(f"the trace has a cycle, in which an event happened before itself: {' → '.join(ids)}")
 
 
-def _direct_causes(events: Sequence[Event]) -> list[list[int]]:
+def direct_causes(events: Sequence[Event]) -> list[list[int]]:
+    """For each event the positions of its direct predecessors, as far as they are in the trace."""
     by_id = {event.id: number for number, event in enumerate(events)}
     sends = {event.message: number for number, event in enumerate(events) if event.kind == "send"}
     causes: list[list[int]] = [[] for _ in events]

@@ -1,0 +1,166 @@
+"""`causet convert`: logs and traces of one format into another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from causet.cli.common import json_option, print_json
+from causet.formats.execution import Execution, Fault
+from causet.formats.output import FORMS_OUT, Written, form_out, write_executions
+from causet.formats.registry import FORMS_IN, read_executions
+from causet.model import BadInput, some_of
+
+FINE, UNKNOWN = 0, 3
+
+
+@click.command()
+@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "output",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A file (.jsonl, .jsonl.gz, .parquet, .log), or a folder for one file per execution.",
+)
+@click.option(
+    "--from",
+    "form",
+    type=click.Choice(list(FORMS_IN)),
+    default=None,
+    help="What the inputs are [default: what they look like].",
+)
+@click.option(
+    "--to",
+    "to",
+    type=click.Choice(list(FORMS_OUT)),
+    default=None,
+    help="What to write [default: what the name of the output says; a folder is of traces].",
+)
+@click.option(
+    "--parser",
+    metavar="REGEX",
+    help="shiviz: in JavaScript's syntax, with the groups host, clock and event "
+    "[default: the first line of the file].",
+)
+@click.option(
+    "--delimiter", metavar="REGEX", help="shiviz: what parts executions; its group trace names them."
+)
+@click.option(
+    "--process",
+    metavar="NAME",
+    help="otlp: what a process is, request (default), service or span. events: the column of the process.",
+)
+@click.option("--id", metavar="FIELD", help="events: the column of the ids.")
+@click.option(
+    "--parent",
+    metavar="FIELD",
+    help="events: the column of the causes' ids. cloudevents: that attribute [default: causationid].",
+)
+@click.option("--time", metavar="FIELD", help="events: the column of the time.")
+@click.option("--seq", metavar="FIELD", help="events: the column of the position within the process.")
+@click.option(
+    "--by",
+    "domain",
+    metavar="FIELD",
+    help="cloudevents: the attribute of the domain in which sequences count [default: receiver].",
+)
+@click.option("--all-refs", is_flag=True, help="git: the history of every ref, not only of HEAD.")
+@click.option(
+    "--each", is_flag=True, help="Each INPUT is an execution of its own; else all traces given are one."
+)
+@click.option(
+    "--strict", is_flag=True, help="Take faults of a log for bad input: exit code 2, nothing written."
+)
+@json_option
+def convert(
+    inputs: tuple[Path, ...],
+    output: Path,
+    form: str | None,
+    to: str | None,
+    each: bool,
+    strict: bool,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Convert logs and traces into a trace, a ShiViz log or CloudEvents.
+
+    INPUT is a trace, a ShiViz log, OpenTelemetry spans, CloudEvents, any table with an id and a parent
+    column, or a Git repository.
+
+    Each execution found goes to a file of its own: to OUTPUT if there is one; if there are several, to
+    numbered files beside it (trace-1.jsonl, trace-2.jsonl) or, where OUTPUT is a folder or has no ending,
+    into that folder. A ShiViz log takes them all.
+
+    Exit code 3 if a log has faults, which are counted by kind: gaps, unknown parents, lines that do not
+    match the parser.
+
+    \b
+    Examples:
+      causet convert chord.log --parser '(?<host>\\S*) (?<clock>{.*})\\n(?<event>.*)' -o chord.jsonl
+      causet convert --from git . -o commits.jsonl
+      causet convert spans.json --process service -o spans.parquet
+      causet convert orders.csv --id order --parent reply_to --process shop -o orders.jsonl
+      causet convert trace.jsonl --to cloudevents -o messages.jsonl
+      causet convert trace.jsonl -o trace.log
+    """
+    form_out(output, to)  # what cannot be written is said before anything is read
+    executions = read_executions(inputs, form, each=each, **options)
+    if strict and any(execution.faults for execution in executions):
+        kinds = "; ".join(
+            f"{fault.kind} ({fault.count:,}), first {fault.places[0]}"
+            for execution in executions
+            for fault in execution.faults
+        )
+        raise BadInput(f"the log has faults, and --strict refuses them: {kinds}")
+    written = write_executions(output, executions, to)
+    if as_json:
+        print_json(_summary(executions, written))
+    else:
+        click.echo(_told(executions, written))
+    return UNKNOWN if any(execution.faults for execution in executions) else FINE
+
+
+def _summary(executions: Sequence[Execution], written: Sequence[Written]) -> dict[str, Any]:
+    files = {number: str(file.path) for file in written for number in file.executions}
+    return {
+        "status": "unknown" if any(execution.faults for execution in executions) else "fine",
+        "executions": [
+            {
+                "name": execution.name,
+                "events": len(execution.events),
+                "processes": execution.processes,
+                "edges": execution.edges,
+                "with_cause": execution.with_cause,
+                "faults": [_fault(fault) for fault in execution.faults],
+                "file": files.get(number),
+            }
+            for number, execution in enumerate(executions)
+        ],
+        "files": [{"path": str(file.path), "records": file.records} for file in written],
+    }
+
+
+def _fault(fault: Fault) -> dict[str, Any]:
+    return {"kind": fault.kind, "count": fault.count, "places": list(fault.places)}
+
+
+def _told(executions: Sequence[Execution], written: Sequence[Written]) -> str:
+    files = {number: str(file.path) for file in written for number in file.executions}
+    lines = []
+    for number, execution in enumerate(executions):
+        name = f"{some_of([execution.name])}: " if execution.name else ""
+        lines.append(
+            f"{name}events {len(execution.events):,}, processes {execution.processes:,}, edges between "
+            f"processes {execution.edges:,}, events with such a cause {execution.with_cause:,}"
+            + (f" → {files[number]}" if number in files else "; nothing to write")
+        )
+        for fault in execution.faults:
+            lines.append(f"  FAULT: {fault.kind}: {fault.count:,}")
+            lines += [f"    {place}" for place in fault.places]
+            if fault.count > len(fault.places):
+                lines.append(f"    and {fault.count - len(fault.places):,} more")
+    return "\n".join(lines)

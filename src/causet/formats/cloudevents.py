@@ -1,0 +1,240 @@
+"""CloudEvents as a trace: JSON batches, JSON Lines, or single events in structured mode.
+
+`source` is the process, `source/id` the event's id. The event's place in its process is `sequence` where all
+events of the source have one (an integer as text; counted from 0, it is moved by one), else the order in the
+files. Causes come from
+
+- `causationid`, or the attribute that `parent` names: an id, a `source/id`, or a list of them. An id that
+  several sources use must be given with its source;
+- `causaldeps` with `sequence` (design, section 4): the event depends on the previous one of its source and on
+  these. They count per domain: where the attribute that `domain` names has several values, a process is
+  `source>domain`.
+
+`time` becomes nanoseconds since 1970, `type` the text; all other attributes and `data` are kept as they are,
+under the names that `extra_name` gives them. All files together are one execution.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from causet.formats.documents import documents
+from causet.formats.execution import TWICE, Execution, FaultLog, assemble, extra_name, other_processes
+from causet.formats.files import Place
+from causet.formats.strict import INT64, Problem, as_record, decode, inspect, is_integer, show
+from causet.formats.times import nanos_of
+from causet.model import BadInput, Event
+
+TAKEN = ("specversion", "id", "source", "sequence", "time", "type", "causaldeps")
+"""Attributes that become something else in a trace and are not kept under their names."""
+
+
+def read_cloudevents(
+    paths: Iterable[str | Path], *, parent: str = "causationid", domain: str = "receiver"
+) -> Execution:
+    """The events of these files as one execution.
+
+    Bad input: what is no CloudEvent, a sequence used twice, a parent that may be one of several, two
+    different events with the same source and id, a cycle. Log faults: a cause that is not there, a gap in a
+    sequence, an event that stands twice.
+    """
+    faults = FaultLog()
+    found: dict[tuple[str, str], _Message] = {}
+    for path in paths:
+        for place, document in documents(Path(path)):
+            try:
+                message = _message(place, document, parent, domain)
+                known = found.setdefault((message.source, message.id), message)
+                if known is not message:
+                    if known.raw != message.raw:
+                        raise Problem(f"another event {show(message.name)} stands in {known.place}")
+                    faults.add(TWICE, place, f"the event {show(message.name)}, already in {known.place}")
+            except Problem as error:
+                raise BadInput(f"{place}: {error}") from None
+    return assemble("", _events(list(found.values())), faults)
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    """One event as it stands in the file."""
+
+    place: Place
+    source: str
+    id: str
+    domain: str | None
+    sequence: int | None
+    parents: tuple[str, ...]
+    deps: dict[str, int]
+    time: int | None
+    text: str | None
+    extra: dict[str, object]
+    raw: dict[str, Any] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        return f"{self.source}/{self.id}"
+
+
+def _message(place: Place, document: object, parent: str, domain: str) -> _Message:
+    raw: dict[str, Any] = as_record(document, "each entry")
+    for name in ("source", "id"):
+        if not isinstance(raw.get(name), str) or not raw[name]:
+            raise Problem(f"field {show(name)} must be text that is not empty, not {show(raw.get(name))}")
+    if raw.get("specversion", "1.0") not in ("1.0", "0.3"):
+        raise Problem(f'field "specversion" must be "1.0", not {show(raw["specversion"])}')
+    kind = _text(raw, "type")
+    deps = _deps(raw.get("causaldeps"))
+    sequence = _sequence(raw.get("sequence"))
+    if deps and sequence is None:
+        raise Problem('field "causaldeps" needs a field "sequence" that is a number')
+    time = _text(raw, "time")
+    within = raw.get(domain)
+    if within is not None and not isinstance(within, str):
+        raise Problem(f"field {show(domain)} must be text, not {show(within)}")
+    return _Message(
+        place,
+        raw["source"],
+        raw["id"],
+        # Without dependencies, which count per domain, it is an attribute like any other.
+        within if "causaldeps" in raw else None,
+        sequence,
+        _parents(parent, raw.get(parent)),
+        deps,
+        _in_field("time", time) if time is not None else None,
+        kind,
+        {extra_name(name): value for name, value in raw.items() if name not in TAKEN},
+        raw,
+    )
+
+
+def _in_field(name: str, text: str) -> int:
+    try:
+        return nanos_of(text)
+    except Problem as error:
+        raise Problem(f"field {show(name)}: {error}") from None
+
+
+def _text(raw: dict[str, Any], name: str) -> str | None:
+    found = raw.get(name)
+    if found is not None and not isinstance(found, str):
+        raise Problem(f"field {show(name)} must be text, not {show(found)}")
+    return found
+
+
+def _sequence(found: object) -> int | None:
+    """The number in a `sequence`; None if it is no number, which the specification allows."""
+    if isinstance(found, str) and found.isascii() and found.isdigit() and len(found.lstrip("0")) <= 19:
+        found = int(found)
+    if isinstance(found, int) and is_integer(found) and 0 <= found < INT64.stop - 1:
+        return found
+    return None
+
+
+def _parents(name: str, found: object) -> tuple[str, ...]:
+    if found is None or found == "":
+        return ()
+    listed = found if isinstance(found, list) else [found]
+    if not all(isinstance(each, str) and each for each in listed):
+        raise Problem(f"field {show(name)} must be an id or a list of ids, not {show(found)}")
+    return tuple(dict.fromkeys(listed))
+
+
+def _deps(found: object) -> dict[str, int]:
+    """The map source → sequence, as canonical JSON text or as an object."""
+    if found is None:
+        return {}
+    try:
+        deps = decode(found) if isinstance(found, str) else found
+        inspect("causaldeps", deps)
+    except Problem as error:
+        raise Problem(f'field "causaldeps": {error}') from None
+    counts = (
+        {name: _sequence(count) for name, count in deps.items()} if isinstance(deps, dict) else {"": None}
+    )
+    sure = {name: count for name, count in counts.items() if count is not None}
+    if len(sure) < len(counts):
+        raise Problem(f'field "causaldeps" must be an object of source and sequence, not {show(found)}')
+    return sure
+
+
+# ---------------------------------------------------------------- events
+
+
+def _events(messages: list[_Message]) -> Iterator[tuple[Place, Event]]:
+    several = len({message.domain for message in messages}) > 1
+
+    def process_of(source: str, domain: str | None) -> str:
+        return f"{source}>{domain}" if several and domain is not None else source
+
+    processes = [process_of(message.source, message.domain) for message in messages]
+    seqs = _seqs(messages, processes)
+    where = dict(zip((message.name for message in messages), zip(processes, seqs, strict=True), strict=True))
+    by_point = {
+        (process, message.sequence): message.name
+        for message, process in zip(messages, processes, strict=True)
+        if message.sequence is not None
+    }
+    known = _Known(messages)
+    for message, process, seq in zip(messages, processes, seqs, strict=True):
+        try:
+            causes = [known.resolved(parent) for parent in message.parents]
+        except Problem as error:
+            raise BadInput(f"{message.place}: {error}") from None
+        for source, count in message.deps.items():
+            other = process_of(source, message.domain)
+            causes.append(by_point.get((other, count), f"{other}#{count}"))
+        yield (
+            message.place,
+            Event(
+                process,
+                seq,
+                id=message.name,
+                parents=other_processes(process, seq, causes, where),
+                time=message.time,
+                text=message.text,
+                extra=message.extra,
+            ),
+        )
+
+
+def _seqs(messages: list[_Message], processes: list[str]) -> list[int]:
+    lowest: dict[str, int] = {}
+    for message, process in zip(messages, processes, strict=True):
+        value = -1 if message.sequence is None else message.sequence
+        lowest[process] = min(value, lowest.get(process, value))
+    counted: Counter[str] = Counter()
+    seqs = []
+    for message, process in zip(messages, processes, strict=True):
+        counted[process] += 1
+        if message.sequence is not None and lowest[process] >= 0:
+            seqs.append(message.sequence + (lowest[process] == 0))
+        elif message.deps:
+            raise BadInput(
+                f"{message.place}: it depends on its source's previous event, and another event of "
+                f"{show(process)} has no sequence that is a number"
+            )
+        else:
+            seqs.append(counted[process])
+    return seqs
+
+
+class _Known:
+    """The events by what a parent may call them: their id, or source and id."""
+
+    def __init__(self, messages: list[_Message]) -> None:
+        self._by: dict[str, list[str]] = {}
+        for message in messages:
+            for name in dict.fromkeys((message.id, message.name)):
+                self._by.setdefault(name, []).append(message.name)
+
+    def resolved(self, parent: str) -> str:
+        """The event's own name; the parent as it is, if there is no such event."""
+        names = self._by.get(parent, [parent])
+        if len(names) > 1:
+            shown = ", ".join(show(name) for name in names[:3])
+            raise Problem(f"the parent {show(parent)} may be {shown}; give it with its source")
+        return names[0]

@@ -1,0 +1,52 @@
+"""JSON files that are one document, an array of them, or JSON Lines of them.
+
+Rule: a file whose first line that is not blank is JSON by itself is read line by line, and each line is
+bounded; any other is read as a whole, and its size is bounded. Whatever comes out was inspected: plain values
+that can be written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from causet.formats.files import LineTooLong, Place, check_twice_readable, read_whole, text_of
+from causet.formats.strict import Problem, decode, inspect
+from causet.formats.trace import filled_lines
+from causet.model import BadInput
+
+
+def documents(path: Path) -> Iterator[tuple[Place, object]]:
+    """Each document with its place; the items of an array are documents of their own."""
+    check_twice_readable(path)
+    if _in_lines(path):
+        for place, line in filled_lines(path):
+            for number, value in enumerate(_values(place, line), start=1):
+                yield place if number == 1 else Place(str(place), number, "item"), value
+        return
+    place = Place(str(path), 1)
+    text = text_of(path, read_whole(path))
+    for number, value in enumerate(_values(place, text), start=1):
+        yield Place(str(path), number, "item"), value
+
+
+def _values(place: Place, text: str | bytes) -> list[object]:
+    try:
+        found = decode(text)
+        inspect("document", found)
+    except Problem as error:
+        raise BadInput(f"{place}: {error}") from None
+    return found if isinstance(found, list) else [found]
+
+
+def _in_lines(path: Path) -> bool:
+    """Whether the first line is a document; an empty file is no document either way."""
+    try:
+        for _, line in filled_lines(path):
+            decode(line)
+            return True
+    except Problem:
+        return False
+    except LineTooLong:
+        return False  # it may still be one document
+    raise BadInput(f"{path} is empty")

@@ -1,0 +1,222 @@
+"""The trace format, version 1, as Parquet: the same columns, the same rules as JSON Lines.
+
+Null means that the field is not there; so does NaN in a column of floats, with which some tools write null.
+What the format does not know is kept: a column of texts, booleans, integers or floats as it is; values that
+Parquet has no one type for (objects, lists, a mixture) as JSON text in a column that is marked so, from which
+reading makes them again. Dates and decimals of others' files become text, binary becomes base64; a timestamp
+in the column `time` becomes the integer that it is.
+
+Rule: rows are read and written a batch at a time; a file is whole or not there; pages have checksums, which
+are verified.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import decimal
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from causet.formats.files import Place, new_file, reason
+from causet.formats.strict import MAX_DEPTH, TOO_DEEP, Problem, compact, decode, is_integer, show
+from causet.formats.trace import FIELDS, event_of
+from causet.model import BadInput, Event
+
+ROWS = 8_192
+"""Rows of one batch."""
+JSON = {b"causet": b"json"}
+"""The mark of a column whose texts are JSON."""
+
+_TEXT, _TEXTS = pa.string(), pa.list_(pa.string())
+_TYPES: dict[str, Any] = {
+    "process": _TEXT,
+    "seq": pa.int64(),
+    "kind": _TEXT,
+    "id": _TEXT,
+    "message": _TEXT,
+    "to": _TEXTS,
+    "group": _TEXT,
+    "parents": _TEXTS,
+    "time": pa.int64(),
+    "text": _TEXT,
+    "control": pa.bool_(),
+    "stamp_entries": pa.int64(),
+    "stamp_bytes": pa.int64(),
+}
+assert tuple(_TYPES) == FIELDS
+
+
+# ---------------------------------------------------------------- writing
+
+
+def write_parquet(path: str | Path, events: Sequence[Event]) -> int:
+    """Write the events as they come, and say how many there were."""
+    schema = _schema(events)
+    left = iter(events)
+    with (
+        new_file(Path(path)) as stream,
+        pq.ParquetWriter(stream, schema, write_page_checksum=True) as writer,
+    ):
+        while batch := list(islice(left, ROWS)):
+            writer.write_batch(pa.record_batch([_column(batch, each) for each in schema], schema=schema))
+    return len(events)
+
+
+def _schema(events: Sequence[Event]) -> Any:
+    fields = [pa.field(name, kind) for name, kind in _TYPES.items()]
+    if any(isinstance(event.time, float) for event in events):
+        fields[FIELDS.index("time")] = pa.field("time", pa.float64())
+        for event in events:
+            if isinstance(event.time, int) and abs(event.time) > 2**53:
+                raise BadInput(
+                    f"event {event.id!r}: other times are floats, so the column is of floats, and "
+                    f"{event.time} is none exactly; use one kind of time"
+                )
+    kinds: dict[str, set[type]] = {}
+    for event in events:
+        for name, value in event.extra.items():
+            if name in FIELDS:
+                raise BadInput(
+                    f"event {event.id!r} has an extra field {name!r}, a name that the format itself uses"
+                )
+            kinds.setdefault(name, set()).add(type(value))
+    for name, found in kinds.items():
+        match found - {type(None)}:
+            case single if single == {str}:
+                fields.append(pa.field(name, _TEXT))
+            case single if single == {bool}:
+                fields.append(pa.field(name, pa.bool_()))
+            case single if single == {int}:
+                fields.append(pa.field(name, pa.int64()))
+            case single if single == {float}:
+                fields.append(pa.field(name, pa.float64()))
+            case _:
+                fields.append(pa.field(name, _TEXT, metadata=JSON))
+    return pa.schema(fields)
+
+
+def _column(events: Sequence[Event], column: Any) -> Any:
+    name = column.name
+    values: list[Any] = [
+        getattr(event, name) if name in FIELDS else event.extra.get(name) for event in events
+    ]
+    for number, (event, value) in enumerate(zip(events, values, strict=True)):
+        if value is None:
+            continue
+        if column.metadata == JSON:
+            values[number] = _json(event, value)
+        elif column.type == pa.float64():
+            values[number] = float(value)
+            if not math.isfinite(value):
+                raise BadInput(f"event {event.id!r}: the field {name!r} is {value}, which is no JSON number")
+    if not _fits(values, column.type):
+        bad = next(
+            event for event, value in zip(events, values, strict=True) if not _fits([value], column.type)
+        )
+        raise BadInput(f"event {bad.id!r}: the field {name!r} cannot be written to Parquet")
+    return pa.array(values, type=column.type)
+
+
+def _fits(values: Sequence[object], kind: Any) -> bool:
+    try:
+        pa.array(values, type=kind)
+    except (pa.ArrowException, UnicodeEncodeError, OverflowError, ValueError, TypeError):
+        return False
+    return True
+
+
+def _json(event: Event, value: object) -> str:
+    try:
+        return compact(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadInput(f"event {event.id!r} cannot be written as JSON: {error}") from None
+
+
+# ---------------------------------------------------------------- reading
+
+
+def placed_rows(path: Path) -> Iterator[tuple[Place, Event]]:
+    """Each event of one file with its place; whether something stands there twice is not looked at."""
+    number = 0
+    try:
+        for record in _records(path):
+            number += 1
+            yield Place(str(path), number, "row"), event_of(record)
+    except Problem as error:
+        raise BadInput(f"{Place(str(path), max(number, 1), 'row')}: {error}") from None
+
+
+def _records(path: Path) -> Iterator[dict[str, object]]:
+    try:
+        with path.open("rb") as stream, pq.ParquetFile(stream, page_checksum_verification=True) as file:
+            schema = file.schema_arrow
+            repeated = [name for name in schema.names if schema.names.count(name) > 1]
+            if repeated:
+                raise BadInput(f"{path}: the column {show(repeated[0])} stands twice")
+            json_columns = {
+                field.name for field in schema if field.metadata and field.metadata.items() >= JSON.items()
+            }
+            for batch in file.iter_batches(batch_size=ROWS):
+                yield from _rows(batch, json_columns)
+    except (pa.ArrowException, OSError, ValueError, EOFError) as error:
+        # Arrow's errors are OSErrors or ValueErrors too, and may be several lines long.
+        said = reason(error).strip().split("\n")[0]
+        raise BadInput(f"{path} cannot be read: {said or 'this is no Parquet file'}") from None
+
+
+def _rows(batch: Any, json_columns: set[str]) -> Iterator[dict[str, object]]:
+    columns: dict[str, list[Any]] = {}
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        if (field.name == "time" and pa.types.is_timestamp(field.type)) or pa.types.is_duration(field.type):
+            column = column.cast(pa.int64())
+        elif pa.types.is_temporal(field.type):
+            column = column.cast(_TEXT)  # Python's own times have no nanoseconds
+        columns[field.name] = column.to_pylist()
+    for number in range(batch.num_rows):
+        record: dict[str, object] = {}
+        for name, values in columns.items():
+            value = values[number]
+            if value is None or (isinstance(value, float) and math.isnan(value)):
+                continue
+            is_json = name in json_columns and isinstance(value, str)
+            record[name] = decode(value) if is_json else _plain(value)
+        yield record
+
+
+def _plain(value: Any, depth: int = 1) -> object:
+    """A value of Parquet as one of JSON."""
+    if depth > MAX_DEPTH:
+        raise Problem(TOO_DEEP)
+    match value:
+        case None | str() | bool():
+            return value
+        case int():
+            if not is_integer(value) or not -(2**63) <= value < 2**63:
+                raise Problem(f"the integer {value} does not fit 64 bits")
+            return value
+        case float():
+            if math.isnan(value):
+                return None
+            if math.isinf(value):
+                raise Problem(f"the number {value} is no JSON number")
+            return value
+        case bytes():
+            return base64.b64encode(value).decode("ascii")
+        case decimal.Decimal():
+            return str(value)
+        case datetime.date() | datetime.time():
+            return value.isoformat()
+        case datetime.timedelta():
+            return str(value)
+        case Mapping():
+            return {str(name): _plain(inner, depth + 1) for name, inner in value.items()}
+        case Iterable():
+            return [_plain(inner, depth + 1) for inner in value]
+    raise Problem(f"a value of type {type(value).__name__} has no place in a trace")

@@ -1,0 +1,1 @@
+"""Numba kernels over plain arrays: the hold-back idea for millions of events at a time."""

@@ -1,0 +1,148 @@
+"""Names as numbers: strings of an Arrow column hashed or taken apart where they lie, without Python objects.
+
+A text becomes two 64-bit numbers, keyed by a secret of the run. Two different texts among a billion get the
+same pair with a probability of less than one in 10²⁰, and a stranger who does not know the key cannot do
+better.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import njit, uint64
+
+Array = np.ndarray[Any, Any]
+Word = Any
+"""64 bits without a sign, as numba has them."""
+
+ABSENT = -1
+
+
+def text_buffers(texts: pa.Array) -> tuple[Array, Array]:
+    """(offsets, bytes) of a string column; nulls have to be filled before."""
+    texts = texts.cast(pa.large_string())
+    _, offsets, data = texts.buffers()
+    begin = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    raw = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
+    return begin, raw
+
+
+@njit(cache=True, inline="always")
+def _mixed(value: Word) -> Word:
+    """A bijection of 64 bits in which every bit of the input moves every bit of the output."""
+    value = uint64(value)
+    value ^= value >> uint64(32)
+    value *= uint64(0xD6E8FEB86659FD93)
+    value ^= value >> uint64(32)
+    value *= uint64(0xD6E8FEB86659FD93)
+    value ^= value >> uint64(32)
+    return value
+
+
+@njit(cache=True, inline="always")
+def _hashed(data: Array, begin: int, end: int, key: Word) -> Word:
+    value = uint64(key) ^ _mixed(uint64(end - begin))
+    at = begin
+    while at < end:
+        word = uint64(0)
+        stop = min(at + 8, end)
+        for i in range(at, stop):
+            word = (word << uint64(8)) | uint64(data[i])
+        value = _mixed(value ^ word) + uint64(key)
+        at = stop
+    return value
+
+
+@njit(cache=True)
+def hash_texts(offsets: Array, data: Array, key: int, low: Array, high: Array) -> None:
+    """Two hashes of each text."""
+    for i in range(len(offsets) - 1):
+        low[i] = _hashed(data, offsets[i], offsets[i + 1], uint64(key))
+        high[i] = _hashed(data, offsets[i], offsets[i + 1], ~uint64(key))
+
+
+@njit(cache=True)
+def parse_references(
+    offsets: Array,
+    data: Array,
+    name_offsets: Array,
+    name_data: Array,
+    table: Array,
+    key: int,
+    process: Array,
+    seq: Array,
+) -> None:
+    """`name#number` as (number of the name, number); ABSENT where a text is not of that form.
+
+    `table` is an open-addressing table of the names by their hash, from `name_table`.
+    """
+    size = len(table)
+    for i in range(len(offsets) - 1):
+        process[i] = ABSENT
+        begin, end = offsets[i], offsets[i + 1]
+        cut = end - 1
+        number = 0
+        scale = 1
+        while cut >= begin and 48 <= data[cut] <= 57 and end - cut <= 18:
+            number += (data[cut] - 48) * scale
+            scale *= 10
+            cut -= 1
+        digits = end - 1 - cut
+        if digits == 0 or cut < begin or data[cut] != 35 or data[cut + 1] == 48:
+            continue
+        at = _hashed(data, begin, cut, uint64(key)) % uint64(size)
+        while table[at] != ABSENT:
+            name = table[at]
+            start, stop = name_offsets[name], name_offsets[name + 1]
+            if stop - start == cut - begin:
+                same = True
+                for k in range(stop - start):
+                    if name_data[start + k] != data[begin + k]:
+                        same = False
+                        break
+                if same:
+                    process[i] = name
+                    seq[i] = number
+                    break
+            at = (at + uint64(1)) % uint64(size)
+
+
+@njit(cache=True)
+def name_table(offsets: Array, data: Array, key: int) -> Array:
+    """An open-addressing table of different names, half empty."""
+    count = len(offsets) - 1
+    size = 2 * count + 1
+    table = np.full(size, ABSENT, np.int32)
+    for i in range(count):
+        at = _hashed(data, offsets[i], offsets[i + 1], uint64(key)) % uint64(size)
+        while table[at] != ABSENT:
+            at = (at + uint64(1)) % uint64(size)
+        table[at] = i
+    return table
+
+
+@njit(cache=True)
+def number_names(
+    offsets: Array, data: Array, name_offsets: Array, name_data: Array, table: Array, key: int, number: Array
+) -> None:
+    """The number of each name, by the same table; ABSENT where it is not among them."""
+    size = len(table)
+    for i in range(len(offsets) - 1):
+        number[i] = ABSENT
+        begin, end = offsets[i], offsets[i + 1]
+        at = _hashed(data, begin, end, uint64(key)) % uint64(size)
+        while table[at] != ABSENT:
+            name = table[at]
+            start, stop = name_offsets[name], name_offsets[name + 1]
+            if stop - start == end - begin:
+                same = True
+                for k in range(stop - start):
+                    if name_data[start + k] != data[begin + k]:
+                        same = False
+                        break
+                if same:
+                    number[i] = name
+                    break
+            at = (at + uint64(1)) % uint64(size)

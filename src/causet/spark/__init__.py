@@ -1,0 +1,1 @@
+"""The data pipeline on Spark: DataFrame in, DataFrame out, by the public API only."""

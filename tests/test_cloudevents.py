@@ -1,0 +1,508 @@
+"""CloudEvents in and out: causes by id or by sequence; a trace as messages, one domain per receiver."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from causet.formats.cloudevents import read_cloudevents
+from causet.formats.execution import GAP, TWICE, UNKNOWN_PARENT, Execution
+from causet.formats.messages import canonical, messages_of, write_cloudevents
+from causet.formats.strict import Problem
+from causet.formats.times import nanos_of
+from causet.formats.trace import read_trace, write_trace
+from causet.model import BadInput, Event
+
+
+def event(source: str, id: str, **more: Any) -> dict[str, Any]:
+    return {"specversion": "1.0", "type": "t", "source": source, "id": id, **more}
+
+
+def read(folder: Path, *events: object, **options: str) -> Execution:
+    path = folder / "events.jsonl"
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in events), encoding="utf-8")
+    return read_cloudevents([path], **options)
+
+
+def refusal(folder: Path, *events: object, **options: str) -> str:
+    with pytest.raises(BadInput) as refused:
+        read(folder, *events, **options)
+    assert "\n" not in str(refused.value)
+    return str(refused.value).replace(f"{folder}{os.sep}", "")
+
+
+def told(execution: Execution) -> list[tuple[str, int, str, tuple[str, ...]]]:
+    return [(each.process, each.seq, each.id, each.parents) for each in execution.events]
+
+
+# ---------------------------------------------------------------- reading
+
+
+def test_causes_are_named_by_id(tmp_path: Path) -> None:
+    execution = read(
+        tmp_path,
+        event("/orders", "1"),
+        event("/mail", "2", causationid="1"),
+        event("/mail", "3", causationid="2"),
+        event("/orders", "4", causationid="/mail/3"),
+        event("/orders", "5", causationid=""),
+    )
+    assert told(execution) == [
+        ("/orders", 1, "/orders/1", ()),
+        ("/mail", 1, "/mail/2", ("/orders/1",)),
+        ("/mail", 2, "/mail/3", ()),  # what stands before it in its own process is no parent
+        ("/orders", 2, "/orders/4", ("/mail/3",)),
+        ("/orders", 3, "/orders/5", ()),
+    ]
+    assert execution.faults == ()
+    assert (execution.edges, execution.with_cause) == (2, 2)
+
+
+def test_the_field_of_the_parent_can_be_named_and_be_a_list(tmp_path: Path) -> None:
+    events = [event("a", "1"), event("b", "1"), event("c", "2", follows=["a/1", "b/1", "a/1"])]
+    assert told(read(tmp_path, *events, parent="follows"))[2] == ("c", 1, "c/2", ("a/1", "b/1"))
+    assert told(read(tmp_path, *events))[2] == ("c", 1, "c/2", ())
+
+
+def test_an_id_of_several_sources_must_come_with_its_source(tmp_path: Path) -> None:
+    events = [event("a", "1"), event("b", "1")]
+    assert refusal(tmp_path, *events, event("c", "2", causationid="1")) == (
+        'events.jsonl, line 3: the parent "1" may be "a/1", "b/1"; give it with its source'
+    )
+    assert told(read(tmp_path, *events, event("c", "2", causationid="b/1")))[2][3] == ("b/1",)
+    # A source and an id may also be somebody's whole id.
+    both = [event("a", "1"), event("b", "a/1"), event("c", "2", causationid="a/1")]
+    assert "may be" in refusal(tmp_path, *both)
+
+
+def test_attributes_and_data_are_kept_and_the_time_is_exact(tmp_path: Path) -> None:
+    (one,) = read(
+        tmp_path,
+        event(
+            "a", "1", time="2024-02-29T12:00:00.123456789+02:00", subject="s", to="x", data={"n": [1, None]}
+        ),
+    ).events
+    assert one == Event(
+        "a",
+        1,
+        id="a/1",
+        time=1709200800123456789,
+        text="t",
+        extra={"subject": "s", "to_": "x", "data": {"n": [1, None]}},
+    )
+
+
+def test_sequence_is_the_place_in_the_source_where_it_is_a_number(tmp_path: Path) -> None:
+    numbered = read(
+        tmp_path,
+        event("a", "x", sequence="00000000000000000002"),
+        event("a", "y", sequence=1),
+        event("b", "z"),
+    )
+    assert [place[:3] for place in told(numbered)] == [("a", 2, "a/x"), ("a", 1, "a/y"), ("b", 1, "b/z")]
+    from_zero = read(tmp_path, event("a", "x", sequence="1"), event("a", "y", sequence="0"))
+    assert [place[1] for place in told(from_zero)] == [2, 1]
+    words = read(tmp_path, event("a", "x", sequence="9"), event("a", "y", sequence="later"))
+    assert [place[1] for place in told(words)] == [1, 2]
+    assert refusal(tmp_path, event("a", "x", sequence="5"), event("a", "y", sequence="5")).startswith(
+        'events.jsonl, line 2: field "seq": an event with process and seq "a", 5 stands already in '
+    )
+
+
+def test_dependencies_count_per_source(tmp_path: Path) -> None:
+    execution = read(
+        tmp_path,
+        event("b", "3", sequence="1", causaldeps='{"a":2}'),
+        event("a", "1", sequence="1", causaldeps="{}"),
+        event("a", "2", sequence="2", causaldeps={"a": 1}),
+    )
+    assert told(execution) == [
+        ("b", 1, "b/3", ("a/2",)),
+        ("a", 1, "a/1", ()),
+        ("a", 2, "a/2", ()),
+    ]
+    assert execution.faults == ()
+
+
+def test_dependencies_stay_inside_their_domain(tmp_path: Path) -> None:
+    events = [
+        event("a", "1", sequence="1", causaldeps="{}", receiver="x"),
+        event("a", "2", sequence="1", causaldeps="{}", receiver="y"),
+        event("b", "3", sequence="1", causaldeps='{"a":1}', receiver="y"),
+    ]
+    assert told(read(tmp_path, *events)) == [
+        ("a>x", 1, "a/1", ()),
+        ("a>y", 1, "a/2", ()),
+        ("b>y", 1, "b/3", ("a/2",)),
+    ]
+    # One domain is none.
+    assert [place[0] for place in told(read(tmp_path, *events[1:]))] == ["a", "b"]
+    renamed = [{**each, "topic": each["receiver"], "receiver": None} for each in events]
+    assert told(read(tmp_path, *renamed, domain="topic"))[2][0] == "b>y"
+
+
+def test_what_is_missing_is_a_log_fault(tmp_path: Path) -> None:
+    execution = read(
+        tmp_path,
+        event("a", "1", sequence="1", causationid="nobody"),
+        event("a", "2", sequence="3", causaldeps='{"b":7}'),
+        event("a", "1", sequence="1", causationid="nobody"),
+    )
+    found = {
+        fault.kind: (fault.count, fault.places[0].replace(f"{tmp_path}{os.sep}", ""))
+        for fault in execution.faults
+    }
+    assert found == {
+        TWICE: (1, 'events.jsonl, line 3: the event "a/1", already in events.jsonl, line 1'),
+        GAP: (1, 'events.jsonl, line 2: "a" jumps from 1 to 3'),
+        UNKNOWN_PARENT: (2, 'events.jsonl, line 1: "a/1" names "nobody"'),
+    }
+    assert told(execution)[1][3] == ("b#7",)
+
+
+def test_batches_lines_and_single_events_in_several_files(tmp_path: Path) -> None:
+    one, two = event("a", "1"), event("b", "2", causationid="1")
+    expected = told(read(tmp_path, one, two))
+    (tmp_path / "batch.json").write_text(json.dumps([one, two], indent=1))
+    (tmp_path / "one.json").write_text(json.dumps(one, indent=1))
+    (tmp_path / "two.json").write_text(json.dumps([two]))
+    assert told(read_cloudevents([tmp_path / "batch.json"])) == expected
+    assert told(read_cloudevents([tmp_path / "one.json", tmp_path / "two.json"])) == expected
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ([1], "each entry must be an object with the fields of one event, not 1"),
+        ({"id": "1"}, 'field "source" must be text that is not empty, not null'),
+        ({"source": "a", "id": ""}, 'field "id" must be text that is not empty, not ""'),
+        (event("a", "1") | {"id": 5}, 'field "id" must be text that is not empty, not 5'),
+        (event("a", "1") | {"specversion": "2.0"}, 'field "specversion" must be "1.0", not "2.0"'),
+        (event("a", "1", time="yesterday"), 'field "time": "yesterday" is no time such as'),
+        (event("a", "1", time=7), 'field "time" must be text, not 7'),
+        (event("a", "1", causationid=7), 'field "causationid" must be an id or a list of ids, not 7'),
+        (event("a", "1", causationid=[""]), 'field "causationid" must be an id or a list of ids'),
+        (
+            event("a", "1", causaldeps='{"b":1}'),
+            'field "causaldeps" needs a field "sequence" that is a number',
+        ),
+        (event("a", "1", sequence="1", causaldeps="{"), 'field "causaldeps": this is no JSON'),
+        (event("a", "1", sequence="1", causaldeps="[1]"), "must be an object of source and sequence"),
+        (event("a", "1", sequence="1", causaldeps='{"b":-1}'), "must be an object of source and sequence"),
+        (event("a", "1", sequence="1", causaldeps='{"b":true}'), "must be an object of source and sequence"),
+        (event("a", "1", receiver=1), 'field "receiver" must be text, not 1'),
+        (event("ok", "1", subject="other"), 'another event "ok/1" stands in'),
+    ],
+)
+def test_what_is_no_cloudevent_is_refused_with_its_line(bad: object, said: str, tmp_path: Path) -> None:
+    refused = refusal(tmp_path, event("ok", "1"), bad)
+    assert refused.startswith("events.jsonl, line 2: ")
+    assert said in refused
+
+
+def test_an_event_that_depends_on_itself_is_a_cycle(tmp_path: Path) -> None:
+    assert "has a cycle" in refusal(tmp_path, event("a", "1", causationid="1"))
+    ahead = [event("a", "1", sequence="1", causaldeps='{"a":2}'), event("a", "2", sequence="2")]
+    assert "has a cycle" in refusal(tmp_path, *ahead)
+    unnumbered = [event("a", "1", sequence="1", causaldeps='{"b":1}'), event("a", "2")]
+    assert 'another event of "a" has no sequence that is a number' in refusal(tmp_path, *unnumbered)
+
+
+# ---------------------------------------------------------------- times
+
+
+@pytest.mark.parametrize(
+    ("text", "nanos"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("1970-01-01T00:00:00.000000001z", 1),
+        ("1969-12-31T23:59:59.999999999Z", -1),
+        ("2024-02-29t00:00:00-23:59", 1709164800 * 10**9 + (23 * 3600 + 59 * 60) * 10**9),
+        ("2016-12-31T23:59:60Z", 1483228800 * 10**9),
+        ("2024-01-01 00:00:00.100000000000Z", 1704067200100000000),
+    ],
+)
+def test_times_are_nanoseconds_exactly(text: str, nanos: int) -> None:
+    assert nanos_of(text) == nanos
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "2024-01-01", "2024-01-01T00:00:00", "2024-02-30T00:00:00Z", "2024-01-01T24:00:00Z"),
+        *(
+            "2024-01-01T00:60:00Z",
+            "2024-01-01T00:00:61Z",
+            "2024-01-01T00:00:00.1234567891Z",
+            "0000-01-01T00:00:00Z",
+        ),
+        *(
+            "2300-01-01T00:00:00Z",
+            "2024-01-01T00:00:00+24:00",
+            "٢٠٢٤-01-01T00:00:00Z",
+            "2024-01-01T00:00:00Z\n",
+        ),
+    ],
+)
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(Problem):
+        nanos_of(text)
+
+
+# ---------------------------------------------------------------- a trace as messages
+
+
+def test_a_trace_becomes_messages_numbered_per_receiver() -> None:
+    events = [
+        Event("p1", 1, "send", message="a", to=("p2", "p3")),
+        Event("p2", 1, "receive", message="a"),
+        Event("p2", 2, "deliver", message="a"),
+        Event("p2", 3, "send", message="b", to=("p3",), text="re: a", time=7, extra={"n": 1}),
+        Event("p1", 2, "send", message="c", to=("p3",)),
+    ]
+    found = list(messages_of(events))
+    assert [
+        (each["source"], each["id"], each["receiver"], int(each["sequence"]), each["causaldeps"])
+        for each in found
+    ] == [
+        ("p1", "a@p2", "p2", 1, "{}"),
+        ("p1", "a@p3", "p3", 1, "{}"),
+        ("p2", "b@p3", "p3", 1, '{"p1":1}'),
+        ("p1", "c@p3", "p3", 2, "{}"),
+    ]
+    assert found[2] == {
+        "specversion": "1.0",
+        "type": "causet.message",
+        "source": "p2",
+        "id": "b@p3",
+        "subject": "b",
+        "sequence": "00000000000000000001",
+        "causaldeps": '{"p1":1}',
+        "receiver": "p3",
+        "data": {"time": 7, "text": "re: a", "n": 1},
+    }
+
+
+def test_precedence_goes_through_deliveries_and_through_others_messages() -> None:
+    def deps(*events: Event) -> list[str]:
+        return [each["causaldeps"] for each in messages_of(events) if each["receiver"] == "r"]
+
+    first = Event("p", 1, "send", message="a", to=("r",))
+    told_q = Event("p", 2, "send", message="b", to=("q",))
+    answer = Event("q", 2, "send", message="c", to=("r",))
+    # q was told by a message that r never sees; that a comes before c holds all the same.
+    assert deps(first, told_q, Event("q", 1, "deliver", message="b"), answer) == ["{}", '{"p":1}']
+    # A reception teaches nothing, nor does a control message, nor a parent.
+    assert deps(first, told_q, Event("q", 1, "receive", message="b"), answer) == ["{}", "{}"]
+    silent = Event("p", 2, "send", message="b", to=("q",), control=True)
+    assert deps(first, silent, Event("q", 1, "deliver", message="b", control=True), answer) == ["{}", "{}"]
+    assert deps(first, Event("q", 1, parents=("p#1",)), answer) == ["{}", "{}"]
+    # Control messages are no messages, and a sender's own copy is none either.
+    assert deps(Event("p", 1, "send", message="a", to=("r",), control=True)) == []
+    assert deps(Event("r", 1, "send", message="a", to=("r", "r"))) == []
+
+
+def test_only_direct_causes_are_named() -> None:
+    events = [
+        Event("p", 1, "send", message="a", to=("q", "r")),
+        Event("q", 1, "deliver", message="a"),
+        Event("q", 2, "send", message="b", to=("p", "r")),
+        Event("p", 2, "deliver", message="b"),
+        Event("p", 3, "send", message="c", to=("r",)),  # after its own a, which b names already
+        Event("p", 4, "send", message="d", to=("r",)),  # b is behind c
+    ]
+    assert [each["causaldeps"] for each in messages_of(events) if each["receiver"] == "r"] == [
+        "{}",
+        '{"p":1}',
+        '{"q":1}',
+        "{}",
+    ]
+
+
+def test_events_of_a_trace_without_sends_are_messages_to_everybody(tmp_path: Path) -> None:
+    events = [
+        Event("a", 1, id="x", text="t"),
+        Event("b", 2, parents=("x", "unknown", "b#1")),
+        Event("b", 1, parents=("x",)),
+    ]
+    found = list(messages_of(events))
+    assert [(each["source"], each["id"], int(each["sequence"]), each["causaldeps"]) for each in found] == [
+        ("a", "x", 1, "{}"),
+        ("b", "b#2", 2, '{"a":1}'),
+        ("b", "b#1", 1, '{"a":1}'),
+    ]
+    assert {each["receiver"] for each in found} == {"all"}
+    assert write_cloudevents(tmp_path / "m.jsonl", events) == 3
+    assert told(read_cloudevents([tmp_path / "m.jsonl"])) == [
+        ("a", 1, "a/x", ()),
+        ("b", 2, "b/b#2", ("a/x",)),
+        ("b", 1, "b/b#1", ("a/x",)),
+    ]
+
+
+def test_no_two_messages_of_a_source_have_the_same_id() -> None:
+    events = [
+        Event("p", 1, "send", message="a", to=("b@c",)),
+        Event("p", 2, "send", message="a@b", to=("c",)),
+    ]
+    assert [each["id"] for each in messages_of(events)] == ["a@b@c", "a@b@c'"]
+
+
+def test_canonical_json_sorts_by_utf_16() -> None:
+    assert canonical({"😀": 1, "\ufb33": 2, "a": 3}) == '{"a":3,"😀":1,"\ufb33":2}'
+
+
+def test_what_cannot_be_written_is_named_and_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="message 'p#1' cannot be written as JSON"):
+        write_cloudevents(tmp_path / "m.jsonl", [Event("p", 1, extra={"x": {1}})])
+    with pytest.raises(BadInput, match="message 'p#1' cannot be written as JSON"):
+        write_cloudevents(tmp_path / "m.jsonl", [Event("p", 1, text="\ud800")])
+    assert list(tmp_path.iterdir()) == []
+
+
+def run_of(random: Random, processes: int, steps: int) -> list[Event]:
+    """A random execution: sends to anybody, deliveries of what was sent, in any order."""
+    names = [f"p{number}" for number in range(processes)]
+    seqs = dict.fromkeys(names, 0)
+    events: list[Event] = []
+    flying: list[tuple[str, str, bool]] = []
+    for _ in range(steps):
+        if flying and random.random() < 0.6:
+            name, message, control = flying.pop(random.randrange(len(flying)))
+            kind = random.choice(("deliver", "deliver", "deliver", "receive"))
+            to = None
+        else:
+            name, message, control = random.choice(names), f"m{len(events)}", random.random() < 0.1
+            kind = "send"
+            targets = [each for each in names if each != name]
+            to = tuple(random.sample(targets, k=random.randint(0, len(targets))))
+            flying += [(each, message, control) for each in to]
+        seqs[name] += 1
+        events.append(Event(name, seqs[name], kind, message=message, to=to, control=control))
+    return events
+
+
+def preceding(events: Sequence[Event]) -> dict[str, set[str]]:
+    """For each message those that precede it, by the definition: events stand in causal order here."""
+    before: dict[str, set[str]] = {}
+    known: dict[str, set[str]] = {}
+    for each in events:
+        mine = known.setdefault(each.process, set())
+        message = str(each.message)
+        if each.control:
+            continue
+        if each.kind == "send":
+            before[message] = set(mine)
+            mine.add(message)
+        elif each.kind == "deliver":
+            mine |= before[message] | {message}
+    return before
+
+
+Domain = dict[tuple[str, int], dict[str, Any]]
+
+
+def past_of(point: tuple[str, int], domain: Domain, past: dict[str, set[str]]) -> set[str]:
+    """The messages behind a message, following what the messages themselves name."""
+    name = domain[point]["subject"]
+    if name not in past:
+        causes = list(json.loads(domain[point]["causaldeps"]).items())
+        causes += [(point[0], point[1] - 1)] if point[1] > 1 else []
+        behind = {cause: past_of(cause, domain, past) for cause in causes}
+        for cause in causes:  # none of those that are named follows from the others
+            others = set().union(*(behind[other] for other in causes if other != cause))
+            assert cause[0] == point[0] or domain[cause]["subject"] not in others
+        past[name] = {domain[cause]["subject"] for cause in causes}.union(*behind.values())
+    return past[name]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 5), st.integers(1, 60))
+def test_dependencies_are_exactly_precedence_within_each_domain(
+    seed: int, processes: int, steps: int
+) -> None:
+    random = Random(seed)
+    events = run_of(random, processes, steps)
+    before = preceding(events)
+    shuffled = random.sample(events, k=len(events))
+    if not any(each.kind == "send" for each in events):
+        return
+    found = list(messages_of(shuffled))
+    assert len(found) == sum(
+        len(each.to or ()) for each in events if each.kind == "send" and not each.control
+    )
+    for receiver in {each["receiver"] for each in found}:
+        domain = {
+            (each["source"], int(each["sequence"])): each for each in found if each["receiver"] == receiver
+        }
+        for source in {source for source, _ in domain}:
+            assert sorted(n for s, n in domain if s == source) == list(
+                range(1, 1 + sum(s == source for s, _ in domain))
+            )
+        past: dict[str, set[str]] = {}
+        to_it = {each["subject"] for each in domain.values()}
+        for point, each in domain.items():
+            assert past_of(point, domain, past) == before[each["subject"]] & to_it
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 2**32), st.integers(2, 4), st.integers(1, 40))
+def test_messages_that_are_read_again_have_no_fault(
+    tmp_path: Path, seed: int, processes: int, steps: int
+) -> None:
+    events = run_of(Random(seed), processes, steps)
+    if any(each.kind == "send" and each.to and not each.control for each in events):
+        written = write_cloudevents(tmp_path / "m.jsonl", events)
+        execution = read_cloudevents([tmp_path / "m.jsonl"])
+        assert (len(execution.events), execution.faults) == (written, ())
+
+
+# ---------------------------------------------------------------- fuzz
+
+BOUNDED = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+SMALL = st.sampled_from(["a", "b", "a/1", "1", "2"])
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+DEPS = st.dictionaries(SMALL, st.integers(0, 3), max_size=2)
+NEARLY = st.fixed_dictionaries(
+    {"source": SMALL, "id": SMALL},
+    optional={
+        "sequence": st.integers(0, 3).map(str) | ANY,
+        "causationid": SMALL | st.lists(SMALL, max_size=2) | ANY,
+        "causaldeps": DEPS.map(json.dumps) | DEPS | ANY,
+        "receiver": SMALL,
+        "time": st.just("2024-01-01T00:00:00Z") | st.text(max_size=20) | ANY,
+        "type": st.text(max_size=3),
+        "kind": ANY,
+        "data": ANY,
+    },
+)
+
+
+@BOUNDED
+@given(st.lists(NEARLY | ANY, max_size=5), st.booleans())
+def test_random_events_are_read_or_refused(tmp_path: Path, events: list[object], batch: bool) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(events, indent=1) if batch else "\n".join(map(json.dumps, events)))
+    try:
+        execution = read_cloudevents([path])
+    except BadInput as refused:
+        assert "\n" not in str(refused)
+        str(refused).encode()
+        return
+    write_trace(tmp_path / "again.jsonl", execution.events)
+    assert read_trace(tmp_path / "again.jsonl") == execution.events
+    write_cloudevents(tmp_path / "again.jsonl", execution.events)

@@ -1,0 +1,245 @@
+"""The kernels against definitions: blocks, repaired times and positions of random executions, and names."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from causet.holdback import HoldBack
+from causet.kernels import levels, names
+
+
+class Execution(NamedTuple):
+    """Events by process; `causes[p, s]` are direct predecessors in other processes, as (process, seq)."""
+
+    counts: list[int]
+    causes: dict[tuple[int, int], list[tuple[int, int]]]
+    times: dict[tuple[int, int], int]
+
+    def events(self) -> list[tuple[int, int]]:
+        return [(p, s) for p, count in enumerate(self.counts) for s in range(count)]
+
+
+def random_execution(seed: int) -> Execution:
+    """Events happen one after the other; each may have causes among what happened in other processes."""
+    draw = Random(seed)
+    counts = [0] * draw.randint(1, 8)
+    causes: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    times: dict[tuple[int, int], int] = {}
+    happened: list[tuple[int, int]] = []
+    for _ in range(draw.randint(0, 120)):
+        p = draw.randrange(len(counts))
+        others = [event for event in happened[-30:] if event[0] != p]
+        event = (p, counts[p])
+        causes[event] = [draw.choice(others) for _ in range(draw.choice([0, 0, 1, 2]))] if others else []
+        times[event] = draw.randint(0, draw.choice([3, 200]))
+        counts[p] += 1
+        happened.append(event)
+    return Execution(counts, causes, times)
+
+
+class Arrays(NamedTuple):
+    first: Any
+    ref_first: Any
+    refs: Any
+    time: Any
+
+
+def arrays(run: Execution, kind: type = np.int64) -> Arrays:
+    first = np.concatenate([[0], np.cumsum(run.counts)]).astype(np.int64)
+    refs = [[int(first[q]) + s for q, s in run.causes[event]] for event in run.events()]
+    ref_first = np.concatenate([[0], np.cumsum([len(r) for r in refs])]).astype(np.int64)
+    flat = np.array([r for some in refs for r in some], np.int32)
+    return Arrays(first, ref_first, flat, np.array([run.times[e] for e in run.events()], kind))
+
+
+def released(run: Arrays) -> tuple[Any, Any, Any, int]:
+    n = len(run.time)
+    block, repaired, done = (
+        np.zeros(n, np.int32),
+        np.empty_like(run.time),
+        np.zeros(len(run.first) - 1, np.int64),
+    )
+    count = levels.release(run.first, run.ref_first, run.refs, run.time, block, repaired, done)
+    return block, repaired, done, count
+
+
+def by_definition(run: Execution) -> dict[tuple[int, int], tuple[int, int]]:
+    """(block, repaired) of each event, word by word."""
+    found: dict[tuple[int, int], tuple[int, int]] = {}
+    left = set(run.events())
+    while left:
+        for event in sorted(left):
+            p, s = event
+            before = [*run.causes[event], *([(p, s - 1)] if s else [])]
+            if all(cause in found for cause in before):
+                block = 1 + max((found[cause][0] for cause in before), default=0)
+                found[event] = (block, max([run.times[event], *(found[cause][1] for cause in before)]))
+                left.remove(event)
+                break
+    return found
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_blocks_repaired_times_and_positions_are_what_the_definition_says(seed: int) -> None:
+    run = random_execution(seed)
+    laid_out = arrays(run, np.float64 if seed % 2 else np.int64)
+    block, repaired, _, count = released(laid_out)
+    expected = by_definition(run)
+    assert count == len(expected)
+    assert list(zip(block.tolist(), repaired.tolist(), strict=True)) == [expected[e] for e in run.events()]
+    position = np.empty(count, np.int64)
+    levels.merge_positions(laid_out.first, block, repaired, position)
+    ranked = sorted(run.events(), key=lambda e: (expected[e][1], expected[e][0], *e))
+    assert [run.events()[i] for i in np.argsort(position)] == ranked
+    assert sorted(position.tolist()) == list(range(count))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_kernel_releases_what_the_engine_releases(seed: int) -> None:
+    """Events offered to the hold-back engine in any order; some are missing, and what needs them waits."""
+    run = random_execution(seed)
+    draw = Random(-seed)
+    offered = run.events()
+    draw.shuffle(offered)
+    engine: HoldBack[tuple[int, int]] = HoldBack()
+    for p, s in offered:
+        causes = [(q, k + 1) for q, k in run.causes[p, s]]
+        engine.offer((p, s + 1), [(p, s), *causes], (p, s))
+    out = []
+    while (event := engine.pop()) is not None:
+        out.append(event)
+        engine.advance(event[0], event[1] + 1)
+    _, _, done, count = released(arrays(run))
+    assert len(out) == count == len(offered)
+    assert done.tolist() == run.counts
+
+
+def has_two_processes(seed: int) -> bool:
+    return sum(count > 0 for count in random_execution(seed).counts) > 1
+
+
+@pytest.mark.parametrize("seed", [*filter(has_two_processes, range(60))])
+def test_a_circle_is_found_and_shown(seed: int) -> None:
+    """Two events of different processes are made causes of each other, directly or through others."""
+    run = random_execution(seed)
+    draw = Random(seed)
+    a, b = draw.sample([e for e in run.events() if e[1] == 0], 2)
+    last_a, last_b = (a[0], run.counts[a[0]] - 1), (b[0], run.counts[b[0]] - 1)
+    run.causes[a].append(last_b)
+    run.causes[b].append(last_a)
+    laid_out = arrays(run)
+    block, _, done, count = released(laid_out)
+    assert count < len(run.events())
+    circle = [run.events()[i] for i in levels.cycle(*laid_out[:3], block, done)]
+    assert len(circle) == len(set(circle)) >= 2
+    for before, after in zip(circle, [*circle[1:], circle[0]], strict=True):
+        assert before in run.causes[after] or before == (after[0], after[1] - 1)
+
+
+def test_there_is_no_circle_where_all_was_released() -> None:
+    laid_out = arrays(random_execution(3))
+    block, _, done, _ = released(laid_out)
+    assert levels.cycle(*laid_out[:3], block, done) == []
+
+
+def test_a_long_chain_across_processes_costs_no_stack_and_no_rounds() -> None:
+    """100,000 levels: two processes that answer each other."""
+    n = 50_000
+    causes = {(0, s): [(1, s - 1)] if s else [] for s in range(n)} | {(1, s): [(0, s)] for s in range(n)}
+    run = arrays(Execution([n, n], causes, dict.fromkeys(causes, 0)))
+    block, _, _, count = released(run)
+    assert count == 2 * n
+    assert block.max() == 2 * n
+
+
+KEY = 0x5DEECE66D1234567
+TEXTS = [
+    "",
+    "a",
+    "b",
+    "ab",
+    "ba",
+    "a" * 8,
+    "a" * 9,
+    "aaaaaaab",
+    "é",
+    "p#1",
+    "p#12",
+    "\x00",
+    "\x00\x00",
+    "x" * 1000,
+]
+
+
+def hashes(texts: list[str], key: int = KEY) -> list[tuple[int, int]]:
+    offsets, data = names.text_buffers(pa.array(texts, pa.string()))
+    low, high = np.empty(len(texts), np.uint64), np.empty(len(texts), np.uint64)
+    names.hash_texts(offsets, data, key, low, high)
+    return list(zip(low.tolist(), high.tolist(), strict=True))
+
+
+def test_different_texts_have_different_hashes_and_equal_ones_equal_hashes() -> None:
+    many = TEXTS + [f"{a}{b}" for a in "xyz" for b in range(20_000)]
+    found = hashes(many)
+    assert len(set(found)) == len(many)
+    assert len({low for low, _ in found}) == len(many)
+    assert hashes(many[::-1]) == found[::-1]
+    assert not set(found) & set(hashes(many, KEY + 1))
+
+
+def test_hashes_do_not_depend_on_where_a_text_lies() -> None:
+    column = pa.array(["padding", *TEXTS, "more"], pa.string()).slice(1, len(TEXTS))
+    offsets, data = names.text_buffers(column)
+    low, high = np.empty(len(TEXTS), np.uint64), np.empty(len(TEXTS), np.uint64)
+    names.hash_texts(offsets, data, KEY, low, high)
+    assert list(zip(low.tolist(), high.tolist(), strict=True)) == hashes(TEXTS)
+
+
+PROCESSES = ["p1", "p2", "p", "p#1", "é", "", "x" * 50]
+REFERENCES = {
+    "p1#7": (0, 7),
+    "p2#123456789012345678": (1, 123456789012345678),
+    "p2#1234567890123456789": None,  # 19 digits are more than a seq has
+    "p#1#2": (3, 2),
+    "p#1": (2, 1),
+    "é#3": (4, 3),
+    "#4": (5, 4),
+    "x" * 50 + "#1": (6, 1),
+    "p1#0": None,
+    "p1#01": None,
+    "p1#": None,
+    "p1": None,
+    "": None,
+    "#": None,
+    "7": None,
+    "p9#1": None,
+    "p1#-1": None,
+    "p1#1 ": None,
+    "p1 #1": None,
+}
+
+
+def test_references_are_taken_apart_at_the_last_sign() -> None:
+    name_offsets, name_data = names.text_buffers(pa.array(PROCESSES))
+    table = names.name_table(name_offsets, name_data, KEY)
+    offsets, data = names.text_buffers(pa.array(list(REFERENCES)))
+    process, seq = np.empty(len(REFERENCES), np.int32), np.zeros(len(REFERENCES), np.int64)
+    names.parse_references(offsets, data, name_offsets, name_data, table, KEY, process, seq)
+    pairs = zip(process.tolist(), seq.tolist(), strict=True)
+    found = [None if p == names.ABSENT else (p, s) for p, s in pairs]
+    assert dict(zip(REFERENCES, found, strict=True)) == REFERENCES
+
+
+def test_names_have_the_numbers_of_the_table() -> None:
+    wanted = [*PROCESSES[::-1], "p3", "P1", *PROCESSES]
+    name_offsets, name_data = names.text_buffers(pa.array(PROCESSES))
+    table = names.name_table(name_offsets, name_data, KEY)
+    offsets, data = names.text_buffers(pa.array(wanted))
+    number = np.empty(len(wanted), np.int32)
+    names.number_names(offsets, data, name_offsets, name_data, table, KEY, number)
+    assert number.tolist() == [PROCESSES.index(n) if n in PROCESSES else names.ABSENT for n in wanted]
