@@ -1,12 +1,8 @@
-"""The files that people write and read.
-
-YAML and JSON come in as plain values only, safe for files from strangers; text goes out whole or not at all.
-"""
+"""Reading the YAML and JSON files that people write: plain values only, safe for files from strangers."""
 
 from __future__ import annotations
 
 import json
-import secrets
 from pathlib import Path
 from reprlib import repr as shown
 
@@ -111,20 +107,3 @@ def _check_yaml(text: str, loader: type[yaml.SafeLoader]) -> None:
             key_next.append(True)
             if len(keys) > DEEPEST:
                 raise BadInput(f", line {line}: nested too deeply, at most {DEEPEST} levels are read")
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file that appears under its name only when it is complete; BadInput if it cannot be."""
-    try:
-        if path.exists() and not path.is_file():  # a pipe or a device stays what it is
-            path.write_text(text, encoding="utf-8")
-            return
-        beside = path.resolve().with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-        try:
-            beside.write_text(text, encoding="utf-8")
-            beside.replace(path.resolve())
-        except BaseException:
-            beside.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise BadInput(f"{path} cannot be written: {error.strerror}") from None

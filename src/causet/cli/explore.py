@@ -22,7 +22,7 @@ from causet.cli.common import (
     settings_option,
 )
 from causet.cli.replay import drawn
-from causet.plain import write_whole
+from causet.formats.files import new_file
 from causet.protocols import as_printed_rows, protocol_named
 from causet.simulate.schedule import names_in, renamed, replay, write_schedule
 
@@ -132,7 +132,8 @@ def explore(
         for row in sorted(as_printed_rows(kind, as_printed) & NOT_SEEN.keys()):
             click.echo(f"  {row} is about {NOT_SEEN[row]}: an exploration does not show it")
     if text is not None and output is not None:
-        write_whole(output, text)
+        with new_file(output) as stream:
+            stream.write(text.encode())
     return 1 if found else 0 if complete else 3
 
 

@@ -64,6 +64,27 @@ def hash_texts(offsets: Array, data: Array, key: int, low: Array, high: Array) -
 
 
 @njit(cache=True)
+def _number(
+    data: Array, begin: int, end: int, name_offsets: Array, name_data: Array, table: Array, key: int
+) -> int:
+    """The number of the name that stands in these bytes; ABSENT if the table has it not."""
+    size = len(table)
+    at = _hashed(data, begin, end, uint64(key)) % uint64(size)
+    while table[at] != ABSENT:
+        name = table[at]
+        start = name_offsets[name]
+        length = name_offsets[name + 1] - start
+        if length == end - begin:
+            same = 0
+            while same < length and name_data[start + same] == data[begin + same]:
+                same += 1
+            if same == length:
+                return int(name)
+        at = (at + uint64(1)) % uint64(size)
+    return ABSENT
+
+
+@njit(cache=True)
 def parse_references(
     offsets: Array,
     data: Array,
@@ -78,7 +99,6 @@ def parse_references(
 
     `table` is an open-addressing table of the names by their hash, from `name_table`.
     """
-    size = len(table)
     for i in range(len(offsets) - 1):
         process[i] = ABSENT
         begin, end = offsets[i], offsets[i + 1]
@@ -92,21 +112,8 @@ def parse_references(
         digits = end - 1 - cut
         if digits == 0 or cut < begin or data[cut] != 35 or data[cut + 1] == 48:
             continue
-        at = _hashed(data, begin, cut, uint64(key)) % uint64(size)
-        while table[at] != ABSENT:
-            name = table[at]
-            start, stop = name_offsets[name], name_offsets[name + 1]
-            if stop - start == cut - begin:
-                same = True
-                for k in range(stop - start):
-                    if name_data[start + k] != data[begin + k]:
-                        same = False
-                        break
-                if same:
-                    process[i] = name
-                    seq[i] = number
-                    break
-            at = (at + uint64(1)) % uint64(size)
+        process[i] = _number(data, begin, cut, name_offsets, name_data, table, key)
+        seq[i] = number
 
 
 @njit(cache=True)
@@ -128,21 +135,6 @@ def number_names(
     offsets: Array, data: Array, name_offsets: Array, name_data: Array, table: Array, key: int, number: Array
 ) -> None:
     """The number of each name, by the same table; ABSENT where it is not among them."""
-    size = len(table)
     for i in range(len(offsets) - 1):
-        number[i] = ABSENT
         begin, end = offsets[i], offsets[i + 1]
-        at = _hashed(data, begin, end, uint64(key)) % uint64(size)
-        while table[at] != ABSENT:
-            name = table[at]
-            start, stop = name_offsets[name], name_offsets[name + 1]
-            if stop - start == end - begin:
-                same = True
-                for k in range(stop - start):
-                    if name_data[start + k] != data[begin + k]:
-                        same = False
-                        break
-                if same:
-                    number[i] = name
-                    break
-            at = (at + uint64(1)) % uint64(size)
+        number[i] = _number(data, begin, end, name_offsets, name_data, table, key)
