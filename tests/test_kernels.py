@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +13,8 @@ import pytest
 
 from causet.holdback import HoldBack
 from causet.kernels import levels, names
+from causet.kernels import waiting as waiting_table
+from causet.kernels.pages import PLAIN, Pages, Piece, Repeated
 
 
 class Execution(NamedTuple):
@@ -42,30 +46,51 @@ def random_execution(seed: int) -> Execution:
     return Execution(counts, causes, times)
 
 
-class Arrays(NamedTuple):
-    first: Any
-    ref_first: Any
-    refs: Any
-    time: Any
+ROOMY, TIGHT = 1 << 26, 0
+"""Memory for all pages of these executions; memory for the fewest that can be."""
 
 
-def arrays(run: Execution, kind: type = np.int64) -> Arrays:
+@contextmanager
+def pages_of(run: Execution, kind: type = np.int64, budget: int = ROOMY) -> Iterator[Pages]:
+    """The execution laid out by process; it arrives in pieces that are cut anyhow."""
     first = np.concatenate([[0], np.cumsum(run.counts)]).astype(np.int64)
-    refs = [[int(first[q]) + s for q, s in run.causes[event]] for event in run.events()]
-    ref_first = np.concatenate([[0], np.cumsum([len(r) for r in refs])]).astype(np.int64)
-    flat = np.array([r for some in refs for r in some], np.int32)
-    return Arrays(first, ref_first, flat, np.array([run.times[e] for e in run.events()], kind))
+    pages = Pages(first, kind, budget, shift=2 if budget == TIGHT else None)
+    draw = Random(len(run.causes))
+    events = run.events()
+    draw.shuffle(events)
+    links = [(effect, cause) for effect in run.causes for cause in run.causes[effect]]
+    draw.shuffle(links)
+
+    def number(event: tuple[int, int]) -> int:
+        return int(first[event[0]]) + event[1]
+
+    while events or links:
+        some = sorted(events[:40], key=number)
+        some_links = sorted(links[:25], key=lambda link: number(link[0]))
+        events, links = events[40:], links[25:]
+        pages.add(
+            Piece(
+                np.array([number(e) for e in some], np.int64),
+                np.array([run.times[e] for e in some], kind),
+                np.array([number(effect) for effect, _ in some_links], np.int64),
+                np.array([number(cause) for _, cause in some_links], np.int64),
+                np.full(len(some_links), PLAIN, np.int8),
+            )
+        )
+    pages.seal()
+    try:
+        yield pages
+    finally:
+        pages.close()
 
 
-def released(run: Arrays) -> tuple[Any, Any, Any, int]:
-    n = len(run.time)
-    block, repaired, done = (
-        np.zeros(n, np.int32),
-        np.empty_like(run.time),
-        np.zeros(len(run.first) - 1, np.int64),
-    )
-    count = levels.release(run.first, run.ref_first, run.refs, run.time, block, repaired, done)
-    return block, repaired, done, count
+def columns(pages: Pages) -> tuple[list[int], list[int], list[int]]:
+    """Blocks, repaired times and positions of all events."""
+    found: tuple[list[int], list[int], list[int]] = ([], [], [])
+    for page in range(pages.count):
+        for column, values in zip(found, pages.resident(page), strict=True):
+            column += values.tolist()
+    return found
 
 
 def by_definition(run: Execution) -> dict[tuple[int, int], tuple[int, int]]:
@@ -84,26 +109,30 @@ def by_definition(run: Execution) -> dict[tuple[int, int], tuple[int, int]]:
     return found
 
 
+@pytest.mark.parametrize("budget", [ROOMY, TIGHT])
 @pytest.mark.parametrize("seed", range(80))
-def test_blocks_repaired_times_and_positions_are_what_the_definition_says(seed: int) -> None:
+def test_blocks_repaired_times_and_positions_are_what_the_definition_says(seed: int, budget: int) -> None:
     run = random_execution(seed)
-    laid_out = arrays(run, np.float64 if seed % 2 else np.int64)
-    block, repaired, _, count = released(laid_out)
     expected = by_definition(run)
-    assert count == len(expected)
-    assert list(zip(block.tolist(), repaired.tolist(), strict=True)) == [expected[e] for e in run.events()]
-    position = np.empty(count, np.int64)
-    levels.merge_positions(laid_out.first, block, repaired, position)
+    with pages_of(run, np.float64 if seed % 2 else np.int64, budget) as pages:
+        waiting = levels.fill_levels(pages)
+        assert waiting.done.tolist() == run.counts
+        levels.fill_positions(pages)
+        block, repaired, position = columns(pages)
+    assert list(zip(block, repaired, strict=True)) == [expected[e] for e in run.events()]
     ranked = sorted(run.events(), key=lambda e: (expected[e][1], expected[e][0], *e))
     assert [run.events()[i] for i in np.argsort(position)] == ranked
-    assert sorted(position.tolist()) == list(range(count))
+    assert sorted(position) == list(range(len(position)))
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_kernel_releases_what_the_engine_releases(seed: int) -> None:
-    """Events offered to the hold-back engine in any order; some are missing, and what needs them waits."""
+    """Events offered to the hold-back engine in any order; causes that never happen hold what needs them."""
     run = random_execution(seed)
     draw = Random(-seed)
+    for event in run.causes:
+        if draw.random() < 0.02:
+            run.causes[event].append(event)  # waits for itself
     offered = run.events()
     draw.shuffle(offered)
     engine: HoldBack[tuple[int, int]] = HoldBack()
@@ -111,12 +140,12 @@ def test_the_kernel_releases_what_the_engine_releases(seed: int) -> None:
         causes = [(q, k + 1) for q, k in run.causes[p, s]]
         engine.offer((p, s + 1), [(p, s), *causes], (p, s))
     out = []
-    while (event := engine.pop()) is not None:
-        out.append(event)
-        engine.advance(event[0], event[1] + 1)
-    _, _, done, count = released(arrays(run))
-    assert len(out) == count == len(offered)
-    assert done.tolist() == run.counts
+    while (free := engine.pop()) is not None:
+        out.append(free)
+        engine.advance(free[0], free[1] + 1)
+    with pages_of(run, budget=TIGHT if seed % 2 else ROOMY) as pages:
+        done = levels.fill_levels(pages).done
+    assert done.tolist() == [sum(event[0] == p for event in out) for p in range(len(run.counts))]
 
 
 def has_two_processes(seed: int) -> bool:
@@ -132,29 +161,61 @@ def test_a_circle_is_found_and_shown(seed: int) -> None:
     last_a, last_b = (a[0], run.counts[a[0]] - 1), (b[0], run.counts[b[0]] - 1)
     run.causes[a].append(last_b)
     run.causes[b].append(last_a)
-    laid_out = arrays(run)
-    block, _, done, count = released(laid_out)
-    assert count < len(run.events())
-    circle = [run.events()[i] for i in levels.cycle(*laid_out[:3], block, done)]
+    with pages_of(run, budget=TIGHT if seed % 2 else ROOMY) as pages:
+        waiting = levels.fill_levels(pages)
+        assert waiting.done.sum() < len(run.events())
+        circle = [run.events()[i] for i in levels.cycle(pages, waiting)]
     assert len(circle) == len(set(circle)) >= 2
     for before, after in zip(circle, [*circle[1:], circle[0]], strict=True):
         assert before in run.causes[after] or before == (after[0], after[1] - 1)
 
 
 def test_there_is_no_circle_where_all_was_released() -> None:
-    laid_out = arrays(random_execution(3))
-    block, _, done, _ = released(laid_out)
-    assert levels.cycle(*laid_out[:3], block, done) == []
+    with pages_of(random_execution(3)) as pages:
+        assert levels.cycle(pages, levels.fill_levels(pages)) == []
 
 
-def test_a_long_chain_across_processes_costs_no_stack_and_no_rounds() -> None:
-    """100,000 levels: two processes that answer each other."""
-    n = 50_000
+@pytest.mark.parametrize("budget", [ROOMY, TIGHT])
+def test_a_long_chain_across_processes_costs_no_stack_and_no_rounds(budget: int) -> None:
+    """40,000 levels: two processes that answer each other."""
+    n = 20_000
     causes = {(0, s): [(1, s - 1)] if s else [] for s in range(n)} | {(1, s): [(0, s)] for s in range(n)}
-    run = arrays(Execution([n, n], causes, dict.fromkeys(causes, 0)))
-    block, _, _, count = released(run)
-    assert count == 2 * n
-    assert block.max() == 2 * n
+    with pages_of(Execution([n, n], causes, dict.fromkeys(causes, 0)), budget=budget) as pages:
+        assert levels.fill_levels(pages).done.tolist() == [n, n]
+        levels.fill_positions(pages)
+        assert max(columns(pages)[0]) == 2 * n
+
+
+@pytest.mark.parametrize("budget", [ROOMY, TIGHT])
+def test_an_event_that_stands_twice_is_named(budget: int) -> None:
+    first = np.array([0, 9], np.int64)
+    pages = Pages(first, np.int64, budget)
+    nothing = np.empty(0, np.int64)
+    for events in ([1, 2, 3, 8], [0, 4, 5, 6, 6]):  # as many as there should be, and 7 is not among them
+        column = np.array(events, np.int64)
+        pages.add(Piece(column, column, nothing, nothing, np.empty(0, np.int8)))
+    pages.seal()
+    with pytest.raises(Repeated) as caught:
+        levels.fill_levels(pages)
+    pages.close()
+    assert caught.value.event == 6
+
+
+def test_the_table_of_watched_events_finds_what_is_in_it_and_nothing_else() -> None:
+    draw = Random(5)
+    table, values = np.full(64, -1, np.int64), np.zeros(64, np.int32)
+    expected: dict[int, int] = {}
+    for _ in range(5_000):
+        key = draw.choice([draw.randrange(100), draw.randrange(1 << 40)])
+        at = waiting_table.find(table, key)
+        assert (table[at] == key) == (key in expected)
+        if key in expected:
+            assert values[at] == expected.pop(key)
+            waiting_table.remove(table, values, at)
+        elif len(expected) < 40:
+            table[at], values[at] = key, len(expected)
+            expected[key] = len(expected)
+        assert all(values[waiting_table.find(table, k)] == v for k, v in list(expected.items())[:5])
 
 
 KEY = 0x5DEECE66D1234567

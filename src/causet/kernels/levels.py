@@ -1,16 +1,8 @@
 """Blocks, repaired times and positions of a whole execution, in one pass each.
 
-An execution is laid out by process: the events of process p stand in `first[p] : first[p + 1]`, in process
-order, and the direct predecessors of event e in other processes are `refs[ref_first[e] : ref_first[e + 1]]`.
-Everything else follows from that:
-
     block       1 + the largest block among the direct predecessors
     repaired    the largest of the own time and the direct predecessors' repaired times
     position    the rank by (repaired, block, process, seq)
-
-`release` is the twin of the hold-back engine (`causet.holdback`): a process waits until a counter, how many
-events of another process are done, reaches a threshold, and watches one unmet threshold at a time. So every
-reference is looked at once, in whatever order the log was written.
 
 Repaired times and blocks only grow along a process, so positions are a merge of as many sorted runs as there
 are processes.
@@ -18,94 +10,176 @@ are processes.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
+from causet.kernels.pages import ABSENT, Pages, View
+from causet.kernels.waiting import DONE_EVENTS, READY, WANTED, WATCHING, Waiting, nobody_waits, wake, watch
+
 Array = np.ndarray[Any, Any]
 
-NOBODY = -1
 
+def fill_levels(pages: Pages) -> Waiting:
+    """Fill the block (as word) and the repaired time of every event that no cycle holds.
 
-@njit(cache=True)
-def release(
-    first: Array, ref_first: Array, refs: Array, time: Array, block: Array, repaired: Array, done: Array
-) -> int:
-    """Fill block and repaired of every event that no cycle holds; how many those are.
-
-    `repaired` may be the same array as `time`. `done[p]` becomes the number of events of p that are filled:
-    where it stops short, the next event of p waits for ever.
+    Where `done` of the answer stops short of a process's events, its next event waits for ever.
     """
-    processes = len(first) - 1
-    waiter = np.full(len(time), NOBODY, np.int32)  # the process that waits for this event, first of a list
-    next_waiter = np.full(processes, NOBODY, np.int32)
-    looked_at = np.zeros(processes, np.int64)  # references of the next event that are met
-    ready = np.empty(processes, np.int32)
-    for p in range(processes):
-        ready[p] = processes - 1 - p
-        done[p] = 0
-    count = processes
-    released = 0
-    while count:
-        count -= 1
-        p = ready[count]
-        e = first[p] + done[p]
-        stuck = False
-        while e < first[p + 1] and not stuck:
-            level, latest = 0, time[e]
-            if e > first[p]:
-                level, latest = block[e - 1], max(latest, repaired[e - 1])
-            at = ref_first[e] + looked_at[p]
-            while at < ref_first[e + 1]:
-                cause = refs[at]
-                if block[cause] == 0:
-                    looked_at[p] = at - ref_first[e]
-                    next_waiter[p] = waiter[cause]
-                    waiter[cause] = p
-                    stuck = True
-                    break
-                at += 1
-            if stuck:
-                break
-            for at in range(ref_first[e], ref_first[e + 1]):
-                level = max(level, block[refs[at]])
-                latest = max(latest, repaired[refs[at]])
-            block[e] = level + 1
-            repaired[e] = latest
-            looked_at[p] = 0
-            done[p] += 1
-            released += 1
-            freed = waiter[e]
-            while freed != NOBODY:
-                ready[count] = freed
-                count += 1
-                freed = next_waiter[freed]
-            e += 1
-    return released
+    view = pages.view
+    waiting = nobody_waits(len(view.first) - 1)
+    level = np.zeros(len(view.first) - 1, np.int32)
+    latest = np.full(len(level), _least(view.time.dtype), view.time.dtype)
+    while not _release(view, waiting, level, latest):
+        view = pages.fetch(int(waiting.counts[WANTED]))
+    return waiting
+
+
+def _least(kind: Any) -> Any:
+    return -np.inf if kind.kind == "f" else np.iinfo(kind).min
 
 
 @njit(cache=True)
-def _precedes(p: int, q: int, cursor: Array, block: Array, repaired: Array) -> bool:
+def _release(view: View, waiting: Waiting, level: Array, latest: Array) -> bool:
+    """Go on until all is done or for ever held (True), or a page is missing (False).
+
+    `level` and `latest` hold for each process the block and repaired time of its last event, raised by the
+    causes of the next one that were looked at.
+    """
+    mask = (1 << view.shift) - 1
+    counts = waiting.counts
+    while counts[READY]:
+        counts[READY] -= 1
+        p = waiting.ready[counts[READY]]
+        e = view.first[p] + waiting.done[p]
+        while e < view.first[p + 1]:
+            slot = view.slot_of[e >> view.shift]
+            missing = e >> view.shift if slot == ABSENT else ABSENT
+            held_by = ABSENT
+            if missing == ABSENT:
+                view.used[slot] = True
+                links = (slot << view.shift) + slot + (e & mask)
+                at = view.link_first[links] + waiting.looked_at[p]
+                while at < view.link_first[links + 1]:
+                    cause = view.links[at]
+                    its_slot = view.slot_of[cause >> view.shift]
+                    if its_slot == ABSENT:
+                        missing = cause >> view.shift
+                        break
+                    view.used[its_slot] = True
+                    its_place = (its_slot << view.shift) + (cause & mask)
+                    if view.word[its_place] == 0:
+                        held_by = cause
+                        break
+                    level[p] = max(level[p], view.word[its_place])
+                    latest[p] = max(latest[p], view.time[its_place])
+                    at += 1
+                if at < view.link_first[links + 1]:
+                    waiting.looked_at[p] = at - view.link_first[links]
+            if missing != ABSENT:
+                waiting.ready[counts[READY]] = p
+                counts[READY] += 1
+                counts[WANTED] = missing
+                return False
+            if held_by != ABSENT:
+                watch(waiting, p, held_by)
+                break
+            place = (slot << view.shift) + (e & mask)
+            level[p] += 1
+            latest[p] = max(latest[p], view.time[place])
+            view.word[place] = level[p]
+            view.time[place] = latest[p]
+            waiting.looked_at[p] = 0
+            waiting.done[p] += 1
+            counts[DONE_EVENTS] += 1
+            if counts[WATCHING]:
+                wake(waiting, e)
+            e += 1
+    return True
+
+
+class _Merge(NamedTuple):
+    """A heap of processes by their next events."""
+
+    heap: Array
+    next_event: Array
+    block: Array
+    repaired: Array
+    """of each process's next event"""
+    counts: Array
+    """processes in the heap; the next position; the page that is missing"""
+
+
+def fill_positions(pages: Pages) -> None:
+    """Fill the position of every event; only where `fill_levels` reached all of them."""
+    view = pages.rank()
+    processes = len(view.first) - 1
+    merge = _Merge(
+        heap=np.empty(processes, np.int32),
+        next_event=view.first[:-1].copy(),
+        block=np.zeros(processes, np.int32),
+        repaired=np.zeros(processes, view.time.dtype),
+        counts=np.zeros(3, np.int64),
+    )
+    filled = 0
+    while filled < processes:
+        filled = _fill_heap(view, merge, filled)
+        if filled < processes:
+            view = pages.fetch(int(merge.counts[2]))
+    for at in range(int(merge.counts[0]) // 2 - 1, -1, -1):
+        _sift(merge, at)
+    while not _rank(view, merge):
+        view = pages.fetch(int(merge.counts[2]))
+
+
+@njit(cache=True)
+def _look(view: View, merge: _Merge, p: int) -> bool:
+    """Note block and repaired time of the process's next event; False if its page is missing."""
+    e = merge.next_event[p]
+    slot = view.slot_of[e >> view.shift]
+    if slot == ABSENT:
+        merge.counts[2] = e >> view.shift
+        return False
+    view.used[slot] = True
+    place = (slot << view.shift) + (e & ((1 << view.shift) - 1))
+    merge.block[p] = view.word[place]
+    merge.repaired[p] = view.time[place]
+    return True
+
+
+@njit(cache=True)
+def _fill_heap(view: View, merge: _Merge, begin: int) -> int:
+    """Put the processes from `begin` on into the heap, as far as their pages are there."""
+    for p in range(begin, len(view.first) - 1):
+        if view.first[p] < view.first[p + 1]:
+            if not _look(view, merge, p):
+                return p
+            merge.heap[merge.counts[0]] = p
+            merge.counts[0] += 1
+    return len(view.first) - 1
+
+
+@njit(cache=True)
+def _precedes(merge: _Merge, p: int, q: int) -> bool:
     """Whether the next event of process p has its place before that of process q."""
-    a, b = cursor[p], cursor[q]
-    if repaired[a] != repaired[b]:
-        return bool(repaired[a] < repaired[b])
-    if block[a] != block[b]:
-        return bool(block[a] < block[b])
+    if merge.repaired[p] != merge.repaired[q]:
+        return bool(merge.repaired[p] < merge.repaired[q])
+    if merge.block[p] != merge.block[q]:
+        return bool(merge.block[p] < merge.block[q])
     return p < q
 
 
 @njit(cache=True)
-def _sift(heap: Array, size: int, at: int, cursor: Array, block: Array, repaired: Array) -> None:
+def _sift(merge: _Merge, at: int) -> None:
+    heap, size = merge.heap, merge.counts[0]
     moved = heap[at]
     while True:
         child = 2 * at + 1
         if child >= size:
             break
-        if child + 1 < size and _precedes(heap[child + 1], heap[child], cursor, block, repaired):
+        if child + 1 < size and _precedes(merge, heap[child + 1], heap[child]):
             child += 1
-        if not _precedes(heap[child], moved, cursor, block, repaired):
+        if not _precedes(merge, heap[child], moved):
             break
         heap[at] = heap[child]
         at = child
@@ -113,39 +187,44 @@ def _sift(heap: Array, size: int, at: int, cursor: Array, block: Array, repaired
 
 
 @njit(cache=True)
-def merge_positions(first: Array, block: Array, repaired: Array, position: Array) -> None:
-    """Fill the position of every event: one merge of the processes' runs."""
-    processes = len(first) - 1
-    cursor = first[:-1].copy()
-    heap = np.empty(processes, np.int32)
-    size = 0
-    for p in range(processes):
-        if first[p] < first[p + 1]:
-            heap[size] = p
-            size += 1
-    for at in range(size // 2 - 1, -1, -1):
-        _sift(heap, size, at, cursor, block, repaired)
-    place = 0
-    while size:
-        p = heap[0]
-        position[cursor[p]] = place
-        place += 1
-        cursor[p] += 1
-        if cursor[p] == first[p + 1]:
-            size -= 1
-            heap[0] = heap[size]
-        if size:
-            _sift(heap, size, 0, cursor, block, repaired)
+def _rank(view: View, merge: _Merge) -> bool:
+    """Give out positions until all have one (True), or a page is missing (False)."""
+    mask = (1 << view.shift) - 1
+    counts = merge.counts
+    while counts[0]:
+        p = merge.heap[0]
+        e = merge.next_event[p]
+        slot = view.slot_of[e >> view.shift]
+        if slot == ABSENT:
+            counts[2] = e >> view.shift
+            return False
+        following = e + 1
+        if following < view.first[p + 1] and view.slot_of[following >> view.shift] == ABSENT:
+            counts[2] = following >> view.shift
+            return False
+        view.link_first[(slot << view.shift) + slot + (e & mask)] = counts[1]
+        counts[1] += 1
+        merge.next_event[p] = following
+        if following == view.first[p + 1]:
+            counts[0] -= 1
+            merge.heap[0] = merge.heap[counts[0]]
+        else:
+            _look(view, merge, p)
+        view.used[slot] = True
+        if counts[0]:
+            _sift(merge, 0)
+    return True
 
 
-def cycle(first: Array, ref_first: Array, refs: Array, block: Array, done: Array) -> list[int]:
+def cycle(pages: Pages, waiting: Waiting) -> list[int]:
     """Events in a circle, each directly before the next and the last before the first; [] if there is none.
 
-    Only for an execution that `release` could not fill: every event that waits for ever has a predecessor
-    that does.
+    Only for an execution in which some process waits for ever: every event that does has a predecessor that
+    does.
     """
-    held = [p for p in range(len(first) - 1) if first[p] + done[p] < first[p + 1]]
-    if not held:
+    first, done = pages.first, waiting.done
+    held = np.flatnonzero(first[:-1] + done < first[1:])
+    if not len(held):
         return []
     at = int(first[held[0]] + done[held[0]])
     path: list[int] = []
@@ -153,7 +232,6 @@ def cycle(first: Array, ref_first: Array, refs: Array, block: Array, done: Array
     while at not in met:
         met[at] = len(path)
         path.append(at)
-        causes = refs[ref_first[at] : ref_first[at + 1]]
         # Of two kinds of predecessors, another process's comes first: such circles say more.
-        at = next((int(c) for c in causes if block[c] == 0), at - 1)
+        at = next((cause for cause in pages.causes(at) if not pages.is_done(cause, done)), at - 1)
     return path[met[at] :][::-1]

@@ -1,0 +1,52 @@
+"""Texts that stand for events, matched by their hashes: who is meant by this id, who sent this message.
+
+A definition (an event has this id, an event sends this message) and the references to it have the same key, a
+pair of 64-bit numbers from `causet.kernels.names`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, uint64
+
+Array = np.ndarray[Any, Any]
+
+ABSENT = -1
+
+
+def find_keys(low: Array, high: Array, wanted_low: Array, wanted_high: Array) -> tuple[Array, Array]:
+    """For each wanted key the number of the definition that has it, or ABSENT; and for each definition the
+    number of the first one with its key, which is its own unless the key is defined twice."""
+    size = 1 << (2 * len(low) + 1).bit_length()
+    table = np.full(size, ABSENT, np.int32)
+    same = np.empty(len(low), np.int32)
+    _define(low, high, table, same)
+    found = np.empty(len(wanted_low), np.int32)
+    _look_up(low, high, table, wanted_low, wanted_high, found)
+    return found, same
+
+
+@njit(cache=True)
+def _define(low: Array, high: Array, table: Array, same: Array) -> None:
+    mask = uint64(len(table) - 1)
+    for i in range(len(low)):
+        at = low[i] & mask
+        while table[at] != ABSENT and (low[table[at]] != low[i] or high[table[at]] != high[i]):
+            at = (at + uint64(1)) & mask
+        if table[at] == ABSENT:
+            table[at] = i
+        same[i] = table[at]
+
+
+@njit(cache=True)
+def _look_up(
+    low: Array, high: Array, table: Array, wanted_low: Array, wanted_high: Array, found: Array
+) -> None:
+    mask = uint64(len(table) - 1)
+    for i in range(len(wanted_low)):
+        at = wanted_low[i] & mask
+        while table[at] != ABSENT and (low[table[at]] != wanted_low[i] or high[table[at]] != wanted_high[i]):
+            at = (at + uint64(1)) & mask
+        found[i] = table[at]

@@ -1,0 +1,243 @@
+"""`causal_order()`: block, repaired time and position for each row: time order, moved only where it is wrong.
+
+One task runs the kernels on the skeleton, a few bytes per event, on disk where that is more than it may keep.
+What it found goes back to the rows by a join, and all workers sort and write the rows. Nothing depends on the
+order of the input, on partitions or on workers.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from causet.formats.execution import Fault
+from causet.kernels.levels import cycle, fill_levels, fill_positions
+from causet.kernels.pages import Pages, Repeated
+from causet.spark.census import RANK, Census, take_census
+from causet.spark.faults import bad_input, log_faults
+from causet.spark.skeleton import CYCLE, REPEATED_EVENT, Batches, Notes, read_pieces, skeleton
+
+Array = np.ndarray[Any, Any]
+
+CHUNK = 8
+"""Results go back to the rows 2^8 events at a time."""
+ROWS_PER_FILE = 500_000
+"""Rows of one partition of the answer; depends on nothing but the log."""
+PROCESS, NUMBER = "__process", "__chunk"
+MEMORY = 384 << 20
+"""Bytes that the one task keeps in memory; what is more goes to disk."""
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """An execution in causal order, and what is wrong with its log."""
+
+    rows: DataFrame
+    """every column of the input, block, repaired and position; in that order"""
+    census: Census
+    faults: tuple[Fault, ...]
+
+
+def causal_order() -> Callable[[DataFrame], DataFrame]:
+    """For `events.transform(causal_order())`: adds block, repaired and position; rows come in that order.
+
+    The narrow part of the work is done at once, the rows are computed when they are used. Faults of a log
+    (gaps, unknown parents, deliveries without a send) are passed over; `order_events` tells of them. Bad
+    input (a cycle, a repeated (process, seq), a message sent twice) raises `causet.model.BadInput`.
+    """
+    return lambda events: order_events(events).rows
+
+
+def order_events(events: DataFrame) -> Ordered:
+    """The execution in causal order, with the faults of its log."""
+    numbered, census = take_census(events)
+    found = (
+        skeleton(numbered, census)
+        .repartition(1)
+        .mapInArrow(
+            LevelsTask(census.processes, census.first, census.floats),
+            f"{PROCESS} string, {NUMBER} long, block array<int>, "
+            f"repaired array<{'double' if census.floats else 'long'}>, position array<long>, note string",
+        )
+        .persist()
+    )
+    notes = Notes()
+    for row in found.where(F.col("note").isNotNull()).select("note").collect():
+        notes.merge(row[0])
+    error = bad_input(notes, numbered, census)
+    if error is not None:
+        found.unpersist()
+        raise error
+    return Ordered(_attached(numbered, found, census), census, log_faults(notes, numbered, census))
+
+
+def _attached(numbered: DataFrame, found: DataFrame, census: Census) -> DataFrame:
+    """Every row with its block, repaired time and position, in the order of positions."""
+    columns = [name for name in numbered.columns if name not in (RANK, "block", "repaired", "position")]
+    before = F.col(RANK) - 1
+    chunks = found.where(F.col("note").isNull()).drop("note")
+    if _fits(numbered, census.events):
+        chunks = F.broadcast(chunks)
+    wide = numbered.drop("block", "repaired", "position").join(
+        chunks,
+        (F.col("process") == F.col(PROCESS)) & (F.shiftright(before, CHUNK) == F.col(NUMBER)),
+    )
+    place = before.bitwiseAND((1 << CHUNK) - 1).cast("int")
+    rows = wide.select(
+        *(F.col(f"`{name}`") for name in columns),
+        *(F.get(name, place).alias(name) for name in ("block", "repaired", "position")),
+    )
+    parts = max(1, -(-census.events // ROWS_PER_FILE))
+    part = (F.col("position") / F.lit(ROWS_PER_FILE)).cast("int")
+    return rows.repartitionById(parts, part).sortWithinPartitions("position")
+
+
+def _fits(frame: DataFrame, events: int) -> bool:
+    """Whether what was found may go to every worker as a whole: 20 bytes per event."""
+    conf = frame.sparkSession.conf
+    named = (
+        conf.get(f"spark.{who}.memory", default) for who, default in (("driver", "1g"), ("executor", "8g"))
+    )
+    least = min(map(_bytes, named))
+    return events * 20 * 8 <= least
+
+
+def _bytes(setting: str | None) -> int:
+    """A size as Spark writes it: 512m, 4g."""
+    text = (setting or "1g").lower().removesuffix("b")
+    scale = {"k": 10, "m": 20, "g": 30, "t": 40}.get(text[-1:])
+    try:
+        return int(text[:-1]) << scale if scale is not None else int(text) << 20
+    except ValueError:
+        return 1 << 30
+
+
+def memory_allowed() -> int:
+    """What a task may keep: less where the worker's address space is limited."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return MEMORY
+    with open("/proc/self/statm") as file:  # noqa: PTH123 (a worker has no time for paths)
+        taken = int(file.read().split()[0]) * resource.getpagesize()
+    return max(32 << 20, min(MEMORY, (limit - taken) // 3))
+
+
+def scratch_folder() -> str | None:
+    """Where Spark keeps its own temporary files, if it says so."""
+    named = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
+    return named if named and os.path.isdir(named) else None  # noqa: PTH112
+
+
+@dataclass(frozen=True)
+class LevelsTask:
+    """The one task: blobs in, for every chunk of every process its blocks, repaired times and positions."""
+
+    processes: tuple[str, ...]
+    first: Array
+    floats: bool
+
+    def __call__(self, batches: Batches) -> Batches:
+        notes = Notes()
+        pages = Pages(self.first, np.float64 if self.floats else np.int64, memory_allowed(), scratch_folder())
+        try:
+            for piece in read_pieces(batches, np.float64 if self.floats else np.int64, notes):
+                pages.add(piece)
+            pages.seal()
+            yield from self._found(pages, notes)
+        finally:
+            pages.close()
+
+    def _found(self, pages: Pages, notes: Notes) -> Batches:
+        try:
+            waiting = fill_levels(pages)
+        except Repeated as error:
+            notes.add(REPEATED_EVENT, 1, [[error.event]])
+            yield self._note(notes)
+            return
+        if waiting.done.sum() < pages.events:
+            notes.add(CYCLE, 1, [cycle(pages, waiting)])
+            yield self._note(notes)
+            return
+        fill_positions(pages)
+        if notes.counts:
+            yield self._note(notes)
+        yield from self._chunks(pages)
+
+    def _note(self, notes: Notes) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.nulls(1, pa.string()),
+                pa.nulls(1, pa.int64()),
+                pa.nulls(1, pa.list_(pa.int32())),
+                pa.nulls(1, pa.list_(pa.float64() if self.floats else pa.int64())),
+                pa.nulls(1, pa.list_(pa.int64())),
+                pa.array([notes.to_json()]),
+            ],
+            names=[PROCESS, NUMBER, "block", "repaired", "position", "note"],
+        )
+
+    def _chunks(self, pages: Pages) -> Batches:
+        """Chunks of each process, in the order of the numbers of events; one may begin in one page and end in
+        the next."""
+        names = pa.array(self.processes, pa.string())
+        held: list[Array] = []
+        begin = 0
+        for page in range(pages.count):
+            columns = [column.copy() for column in pages.resident(page)]
+            columns = [np.concatenate(pair) for pair in zip(held, columns, strict=True)] if held else columns
+            end = pages.span(page)[1]
+            process, number, cuts = self._cuts(begin, end)
+            last = page == pages.count - 1
+            whole = len(cuts) - 1 if last or self._ends_chunk(end) else len(cuts) - 2
+            stop = int(cuts[whole])
+            if whole:
+                offsets = pa.array(cuts[: whole + 1] - begin, pa.int32())
+                lists = [
+                    pa.ListArray.from_arrays(offsets, self._values(number_, column[: stop - begin]))
+                    for number_, column in enumerate(columns)
+                ]
+                yield pa.RecordBatch.from_arrays(
+                    [
+                        names.take(pa.array(process[:whole])),
+                        pa.array(number[:whole]),
+                        *lists,
+                        pa.nulls(whole, pa.string()),
+                    ],
+                    names=[PROCESS, NUMBER, "block", "repaired", "position", "note"],
+                )
+            held = [column[stop - begin :] for column in columns]
+            begin = stop
+
+    def _values(self, number: int, column: Array) -> Any:
+        """A column of what was found; a repaired time is null where no time came before."""
+        if number != 1:
+            return pa.array(column)
+        none = -np.inf if self.floats else np.iinfo(np.int64).min
+        return pa.array(column, mask=column == none)
+
+    def _cuts(self, begin: int, end: int) -> tuple[Array, Array, Array]:
+        """Chunks of the events from begin to end: their processes, their numbers, and where they begin, with
+        the end behind the last. `begin` begins a chunk."""
+        first = self.first
+        low = int(np.searchsorted(first, begin, side="right")) - 1
+        high = int(np.searchsorted(first, end, side="left"))
+        starts = np.maximum(first[low:high], begin)
+        ends = np.minimum(first[low + 1 : high + 1], end)
+        counts = -(-(ends - starts) // (1 << CHUNK))
+        process = np.repeat(np.arange(low, high), counts)
+        within = np.arange(len(process)) - np.repeat(np.cumsum(counts) - counts, counts)
+        cuts = np.repeat(starts, counts) + (within << CHUNK)
+        number = (cuts - first[process]) >> CHUNK
+        return process, number, np.append(cuts, end)
+
+    def _ends_chunk(self, end: int) -> bool:
+        process = int(np.searchsorted(self.first, end, side="right")) - 1
+        return bool(((end - self.first[process]) & ((1 << CHUNK) - 1)) == 0)
