@@ -1,20 +1,19 @@
 """Blocks, repaired times and positions of a whole execution, in one pass each.
 
-    block       1 + the largest block among the direct predecessors
-    repaired    the largest of the own time and the direct predecessors' repaired times
-    position    the rank by (repaired, block, process, seq)
-
-Repaired times and blocks only grow along a process, so positions are a merge of as many sorted runs as there
-are processes.
+block       1 + the largest block among the direct predecessors
+repaired    the largest of the own time and the direct predecessors' repaired times
+position    the rank by (repaired, block, process, seq)
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
 
+from causet.kernels.merging import RUNS, TAKEN, Merge, begin_merge, next_event, pass_event
+from causet.kernels.merging import WANTED as PAGE
 from causet.kernels.pages import ABSENT, Pages, View
 from causet.kernels.waiting import DONE_EVENTS, READY, WANTED, WATCHING, Waiting, nobody_waits, wake, watch
 
@@ -98,121 +97,25 @@ def _release(view: View, waiting: Waiting, level: Array, latest: Array) -> bool:
     return True
 
 
-class _Merge(NamedTuple):
-    """A heap of processes by their next events."""
-
-    heap: Array
-    next_event: Array
-    block: Array
-    repaired: Array
-    """of each process's next event"""
-    counts: Array
-    """processes in the heap; the next position; the page that is missing"""
-
-
 def fill_positions(pages: Pages) -> None:
     """Fill the position of every event; only where `fill_levels` reached all of them."""
-    view = pages.rank()
-    processes = len(view.first) - 1
-    merge = _Merge(
-        heap=np.empty(processes, np.int32),
-        next_event=view.first[:-1].copy(),
-        block=np.zeros(processes, np.int32),
-        repaired=np.zeros(processes, view.time.dtype),
-        counts=np.zeros(3, np.int64),
-    )
-    filled = 0
-    while filled < processes:
-        filled = _fill_heap(view, merge, filled)
-        if filled < processes:
-            view = pages.fetch(int(merge.counts[2]))
-    for at in range(int(merge.counts[0]) // 2 - 1, -1, -1):
-        _sift(merge, at)
-    while not _rank(view, merge):
-        view = pages.fetch(int(merge.counts[2]))
+    pages.rank()
+    merge = begin_merge(pages)
+    while not _rank(pages.view, merge):
+        pages.fetch(int(merge.counts[PAGE]))
 
 
 @njit(cache=True)
-def _look(view: View, merge: _Merge, p: int) -> bool:
-    """Note block and repaired time of the process's next event; False if its page is missing."""
-    e = merge.next_event[p]
-    slot = view.slot_of[e >> view.shift]
-    if slot == ABSENT:
-        merge.counts[2] = e >> view.shift
-        return False
-    view.used[slot] = True
-    place = (slot << view.shift) + (e & ((1 << view.shift) - 1))
-    merge.block[p] = view.word[place]
-    merge.repaired[p] = view.time[place]
-    return True
-
-
-@njit(cache=True)
-def _fill_heap(view: View, merge: _Merge, begin: int) -> int:
-    """Put the processes from `begin` on into the heap, as far as their pages are there."""
-    for p in range(begin, len(view.first) - 1):
-        if view.first[p] < view.first[p + 1]:
-            if not _look(view, merge, p):
-                return p
-            merge.heap[merge.counts[0]] = p
-            merge.counts[0] += 1
-    return len(view.first) - 1
-
-
-@njit(cache=True)
-def _precedes(merge: _Merge, p: int, q: int) -> bool:
-    """Whether the next event of process p has its place before that of process q."""
-    if merge.repaired[p] != merge.repaired[q]:
-        return bool(merge.repaired[p] < merge.repaired[q])
-    if merge.block[p] != merge.block[q]:
-        return bool(merge.block[p] < merge.block[q])
-    return p < q
-
-
-@njit(cache=True)
-def _sift(merge: _Merge, at: int) -> None:
-    heap, size = merge.heap, merge.counts[0]
-    moved = heap[at]
-    while True:
-        child = 2 * at + 1
-        if child >= size:
-            break
-        if child + 1 < size and _precedes(merge, heap[child + 1], heap[child]):
-            child += 1
-        if not _precedes(merge, heap[child], moved):
-            break
-        heap[at] = heap[child]
-        at = child
-    heap[at] = moved
-
-
-@njit(cache=True)
-def _rank(view: View, merge: _Merge) -> bool:
+def _rank(view: View, merge: Merge) -> bool:
     """Give out positions until all have one (True), or a page is missing (False)."""
     mask = (1 << view.shift) - 1
-    counts = merge.counts
-    while counts[0]:
-        p = merge.heap[0]
-        e = merge.next_event[p]
+    while merge.counts[RUNS]:
+        e = next_event(view, merge)
+        if e == ABSENT:
+            return False
         slot = view.slot_of[e >> view.shift]
-        if slot == ABSENT:
-            counts[2] = e >> view.shift
-            return False
-        following = e + 1
-        if following < view.first[p + 1] and view.slot_of[following >> view.shift] == ABSENT:
-            counts[2] = following >> view.shift
-            return False
-        view.link_first[(slot << view.shift) + slot + (e & mask)] = counts[1]
-        counts[1] += 1
-        merge.next_event[p] = following
-        if following == view.first[p + 1]:
-            counts[0] -= 1
-            merge.heap[0] = merge.heap[counts[0]]
-        else:
-            _look(view, merge, p)
-        view.used[slot] = True
-        if counts[0]:
-            _sift(merge, 0)
+        view.link_first[(slot << view.shift) + slot + (e & mask)] = merge.counts[TAKEN]
+        pass_event(view, merge)
     return True
 
 

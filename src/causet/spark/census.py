@@ -69,6 +69,8 @@ class Census:
     messages: bool
     """whether some event sends, receives or delivers"""
     parents: bool
+    sends: tuple[int, ...]
+    """for each process how many messages it sent, control messages included"""
 
     @cached_property
     def first(self) -> Array:
@@ -101,6 +103,7 @@ def take_census(events: DataFrame) -> tuple[DataFrame, Census]:
             F.count(F.when(field(events, "id") != default_id, 1)),
             F.count(F.when(kind_number(events) != LOCAL, 1)),
             F.count(F.when(F.size(field(events, "parents")) > 0, 1)),
+            F.count(F.when(kind_number(events) == SEND, 1)),
             F.count(F.when((kind_number(events) != LOCAL) & field(events, "message").isNull(), 1)),
             F.min(F.when(~field(events, "kind").isin(*KINDS), field(events, "kind"))),
         )
@@ -132,6 +135,7 @@ def take_census(events: DataFrame) -> tuple[DataFrame, Census]:
         own_ids=sparse or any(row[5] for row in rows),
         messages=any(row[6] for row in rows),
         parents=any(row[7] for row in rows),
+        sends=tuple(row[8] for row in rows),
     )
     if not sparse:
         return events.withColumn(RANK, F.col("seq")), census

@@ -7,8 +7,6 @@ order of the input, on partitions or on workers.
 
 from __future__ import annotations
 
-import os
-import resource
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +21,7 @@ from causet.kernels.levels import cycle, fill_levels, fill_positions
 from causet.kernels.pages import Pages, Repeated
 from causet.spark.census import RANK, Census, take_census
 from causet.spark.faults import bad_input, log_faults
+from causet.spark.memory import memory_allowed, scratch_folder
 from causet.spark.skeleton import CYCLE, REPEATED_EVENT, Batches, Notes, read_pieces, skeleton
 
 Array = np.ndarray[Any, Any]
@@ -32,8 +31,6 @@ CHUNK = 8
 ROWS_PER_FILE = 500_000
 """Rows of one partition of the answer; depends on nothing but the log."""
 PROCESS, NUMBER = "__process", "__chunk"
-MEMORY = 384 << 20
-"""Bytes that the one task keeps in memory; what is more goes to disk."""
 
 
 @dataclass(frozen=True)
@@ -118,22 +115,6 @@ def _bytes(setting: str | None) -> int:
         return int(text[:-1]) << scale if scale is not None else int(text) << 20
     except ValueError:
         return 1 << 30
-
-
-def memory_allowed() -> int:
-    """What a task may keep: less where the worker's address space is limited."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit == resource.RLIM_INFINITY:
-        return MEMORY
-    with open("/proc/self/statm") as file:  # noqa: PTH123 (a worker has no time for paths)
-        taken = int(file.read().split()[0]) * resource.getpagesize()
-    return max(32 << 20, min(MEMORY, (limit - taken) // 3))
-
-
-def scratch_folder() -> str | None:
-    """Where Spark keeps its own temporary files, if it says so."""
-    named = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
-    return named if named and os.path.isdir(named) else None  # noqa: PTH112
 
 
 @dataclass(frozen=True)

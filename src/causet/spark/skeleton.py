@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 from causet.kernels.keys import find_keys
 from causet.kernels.names import hash_texts, name_table, number_names, parse_references, text_buffers
 from causet.kernels.pages import ABSENT, DELIVERY, PLAIN, SENT, Piece
+from causet.kernels.verify import Addressed
 from causet.spark.blobs import pack, unpack
 from causet.spark.census import LOCAL, RANK, Census, kind_number
 from causet.spark.census import field as column
@@ -46,6 +47,9 @@ SCHEMA = "what tinyint, bucket int, blob binary"
 LOST_PARENT, LOST_DELIVERY, LOST_RECEPTION = "unknown parent", "unsent delivery", "unsent reception"
 REPEATED_EVENT, REPEATED_ID, SENT_TWICE, CYCLE = "repeated event", "repeated id", "sent twice", "cycle"
 """What notes are about."""
+MESSAGES, DELIVERIES, UNSENT_AGAIN = "messages", "deliveries", "unsent delivered again"
+"""Further counts, where deliveries are asked for: application messages sent; their deliveries, those without
+a send included; events that deliver again what nobody sent."""
 
 KEY_TYPES: list[type] = [np.uint64, np.uint64, np.int64, np.int8]
 """A definition or a reference: two halves of its key, the event, and what it is."""
@@ -118,7 +122,7 @@ def skeleton(numbered: DataFrame, census: Census, *, deliveries: bool = False) -
     packed = selected.mapInArrow(packer, SCHEMA)
     if not buckets:
         return packed
-    return packed.repartition(buckets, "bucket").mapInArrow(Matcher(deliveries), SCHEMA)
+    return packed.repartition(buckets, "bucket").mapInArrow(Matcher(deliveries, census.first), SCHEMA)
 
 
 def _list(numbered: DataFrame, name: str) -> Column:
@@ -301,6 +305,7 @@ class Matcher:
     """Makes links of definitions and references that met in a bucket; hands everything else on."""
 
     deliveries: bool
+    first: Array
 
     def __call__(self, batches: Batches) -> Batches:
         buckets: dict[int, list[list[Array]]] = {}
@@ -317,6 +322,14 @@ class Matcher:
             yield blob_batch([(PIECE, 0, self._links(low, high, events, what, notes))])
         if notes.counts:
             yield blob_batch([(NOTE, 0, notes.to_json().encode())])
+
+    def _note_repeated(self, low: Array, high: Array, events: Array, notes: Notes) -> None:
+        """Messages that nobody sent, and that a process delivered more than once."""
+        process = np.searchsorted(self.first, events, side="right") - 1
+        order = np.lexsort((events, process, high, low))
+        same = (np.diff(low[order]) == 0) & (np.diff(high[order]) == 0) & (np.diff(process[order]) == 0)
+        again = events[order[1:][same]]
+        notes.add(UNSENT_AGAIN, len(again), ([int(event)] for event in np.sort(again)[:EXAMPLES]))
 
     def _links(self, low: Array, high: Array, events: Array, what: Array, notes: Notes) -> bytes:
         control = what >= CONTROL
@@ -353,19 +366,60 @@ class Matcher:
             effects = np.concatenate([effects, events[sent]])
             cause_events = np.concatenate([cause_events, times.astype(np.int64)])
             kinds = np.concatenate([kinds, np.full(len(sent), SENT, np.int8)])
+            unsent = lost[(what[lost] == NAMES_DELIVERED) & ~control[lost]]
+            notes.add(MESSAGES, len(sent), [])
+            notes.add(DELIVERIES, int(delivered.sum()) + len(unsent), [])
+            self._note_repeated(low[unsent], high[unsent], events[unsent], notes)
         order = np.argsort(effects, kind="stable")
         nothing = np.empty(0, np.int64)
         return pack(Piece(nothing, nothing, effects[order], cause_events[order], kinds[order]))
 
 
-Kernel = Callable[[Batches], Batches]
+class Targets:
+    """Whom messages are for, gathered from blobs. Those who are no process have numbers behind them."""
+
+    def __init__(self, processes: int) -> None:
+        self._parts: list[tuple[Array, Array, Array]] = []
+        self._processes = processes
+        self.strangers: dict[str, int] = {}
+
+    def add(self, blob: Any) -> None:
+        sends, ends, targets, names = unpack(blob, [*TARGET_TYPES, np.uint8])
+        numbers = [
+            self.strangers.setdefault(name, self._processes + len(self.strangers))
+            for name in json.loads(names.tobytes())
+        ]
+        if numbers:
+            unknown = targets < 0
+            targets = targets.copy()
+            targets[unknown] = np.array(numbers, np.int32)[-2 - targets[unknown]]
+        self._parts.append((sends, np.diff(ends, prepend=0), targets))
+
+    def of(self, wanted: Callable[[Array], Array]) -> Addressed:
+        """Those of the sends for which `wanted` says so, in the order of their numbers."""
+        nothing = np.empty(0, np.int64)
+        parts: list[tuple[Array, Array, Array]] = [(nothing, nothing, np.empty(0, np.int32))]
+        for sends, counts, targets in self._parts:
+            keep = wanted(sends)
+            parts.append((sends[keep], counts[keep], targets[np.repeat(keep, counts)]))
+        sends, counts, targets = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.argsort(sends, kind="stable")
+        begins = np.cumsum(counts) - counts
+        ends = np.cumsum(counts[order])
+        shift = begins[order] - (ends - counts[order])
+        taken = np.repeat(shift, counts[order]) + np.arange(len(targets))
+        return Addressed(sends[order], ends, targets[taken])
 
 
-def read_pieces(batches: Batches, time_type: type, notes: Notes) -> Iterator[Piece]:
-    """The pieces among the blobs; notes are gathered, targets passed over."""
+def read_pieces(
+    batches: Batches, time_type: type, notes: Notes, targets: Targets | None = None
+) -> Iterator[Piece]:
+    """The pieces among the blobs; notes and targets are gathered."""
     for batch in batches:
         for what, blob in zip(batch.column(0), batch.column(2), strict=True):
             if what.as_py() == PIECE:
                 yield Piece(*unpack(blob.as_buffer(), piece_types(time_type)))
             elif what.as_py() == NOTE:
                 notes.merge(blob.as_buffer().to_pybytes())
+            elif what.as_py() == TARGETS and targets is not None:
+                targets.add(blob.as_buffer())
