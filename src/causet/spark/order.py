@@ -17,12 +17,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from causet.formats.execution import Fault
-from causet.kernels.levels import cycle, fill_levels, fill_positions
-from causet.kernels.pages import Pages, Repeated
+from causet.kernels.levels import fill_positions
+from causet.kernels.pages import Pages
 from causet.spark.census import RANK, Census, take_census
 from causet.spark.faults import bad_input, log_faults
-from causet.spark.memory import memory_allowed, scratch_folder
-from causet.spark.skeleton import CYCLE, REPEATED_EVENT, Batches, Notes, read_pieces, skeleton
+from causet.spark.layout import is_sound, lay_out
+from causet.spark.memory import memory_allowed
+from causet.spark.skeleton import BLOCKS, Batches, Notes, read_pieces, skeleton
 
 Array = np.ndarray[Any, Any]
 
@@ -40,6 +41,8 @@ class Ordered:
     rows: DataFrame
     """every column of the input, block, repaired and position; in that order"""
     census: Census
+    blocks: int
+    """the largest block: how many events the longest chain has"""
     faults: tuple[Fault, ...]
 
 
@@ -73,7 +76,8 @@ def order_events(events: DataFrame) -> Ordered:
     if error is not None:
         found.unpersist()
         raise error
-    return Ordered(_attached(numbered, found, census), census, log_faults(notes, numbered, census))
+    rows = _attached(numbered, found, census)
+    return Ordered(rows, census, notes.counts.get(BLOCKS, 0), log_faults(notes, numbered, census))
 
 
 def _attached(numbered: DataFrame, found: DataFrame, census: Census) -> DataFrame:
@@ -81,7 +85,7 @@ def _attached(numbered: DataFrame, found: DataFrame, census: Census) -> DataFram
     columns = [name for name in numbered.columns if name not in (RANK, "block", "repaired", "position")]
     before = F.col(RANK) - 1
     chunks = found.where(F.col("note").isNull()).drop("note")
-    if _fits(numbered, census.events):
+    if fits(numbered, census.events):
         chunks = F.broadcast(chunks)
     wide = numbered.drop("block", "repaired", "position").join(
         chunks,
@@ -97,7 +101,7 @@ def _attached(numbered: DataFrame, found: DataFrame, census: Census) -> DataFram
     return rows.repartitionById(parts, part).sortWithinPartitions("position")
 
 
-def _fits(frame: DataFrame, events: int) -> bool:
+def fits(frame: DataFrame, events: int) -> bool:
     """Whether what was found may go to every worker as a whole: 20 bytes per event."""
     conf = frame.sparkSession.conf
     named = (
@@ -127,29 +131,21 @@ class LevelsTask:
 
     def __call__(self, batches: Batches) -> Batches:
         notes = Notes()
-        pages = Pages(self.first, np.float64 if self.floats else np.int64, memory_allowed(), scratch_folder())
+        pieces = read_pieces(batches, np.float64 if self.floats else np.int64, notes)
+        pages = lay_out(self.first, self.floats, pieces, memory_allowed())
         try:
-            for piece in read_pieces(batches, np.float64 if self.floats else np.int64, notes):
-                pages.add(piece)
-            pages.seal()
             yield from self._found(pages, notes)
         finally:
             pages.close()
 
     def _found(self, pages: Pages, notes: Notes) -> Batches:
-        try:
-            waiting = fill_levels(pages)
-        except Repeated as error:
-            notes.add(REPEATED_EVENT, 1, [[error.event]])
-            yield self._note(notes)
-            return
-        if waiting.done.sum() < pages.events:
-            notes.add(CYCLE, 1, [cycle(pages, waiting)])
+        if not is_sound(pages, notes):
             yield self._note(notes)
             return
         fill_positions(pages)
-        if notes.counts:
-            yield self._note(notes)
+        blocks = (int(pages.resident(page)[0].max()) for page in range(pages.count))
+        notes.add(BLOCKS, max(blocks, default=0), [])
+        yield self._note(notes)
         yield from self._chunks(pages)
 
     def _note(self, notes: Notes) -> pa.RecordBatch:

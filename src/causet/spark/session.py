@@ -1,19 +1,33 @@
 """One place that makes a SparkSession: quiet, quick to start, and open to what the user wants.
 
-Whatever the user says with `--master` or `--conf` wins. A session that exists already is used as it is, and
-`SPARK_REMOTE` (or a master `sc://…`) gives a Spark Connect session: everything in this room keeps to the
-public API.
+Whatever the user says with `--master` or `--conf` wins, then `spark-defaults.conf`, then what is set here. A
+session that exists already is used as it is, and `SPARK_REMOTE` (or a master `sc://…`) gives a Spark Connect
+session: everything in this room keeps to the public API.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
+import re
+import shutil
+import socket
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import mkdtemp
+from threading import Thread
+from typing import NamedTuple
+from urllib.parse import urlsplit
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from causet.spark.java import find_java, home_for_spark, writable_cache, write_once
+from causet.model import BadInput
+from causet.spark.archive import archive_options, make_archive_later, quoted, spark_home
+from causet.spark.java import OUTPUT, Java, find_java, home_for_spark, writable_cache, write_once
 
 QUIET = """\
 status = error
@@ -37,37 +51,202 @@ DEFAULTS = {
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
 }
 
+WORKERS = {
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "2",
+}
+"""The environment of Python workers. One that has loaded numpy, pyarrow and numba takes a third of the
+address space so, which is what `spark.executor.pyspark.memory` limits; a task has one core anyway."""
 
-def spark_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
-    """The session that is there, or a new one."""
-    active = SparkSession.getActiveSession()
+LATER = (
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+)
+"""Ten times what a method usually has to run before the JVM optimises it. A start is code that runs a few
+times, and optimising it kept one core busy; the methods of a job run so often within a second."""
+
+CONNECT_PORT, SPARK_PORT = 15002, 7077
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
+PATIENCE = 5.0
+"""Seconds for a server to answer. Spark itself would try for minutes before it says anything."""
+LONGEST_REASON = 400
+
+
+class Place(NamedTuple):
+    """Where Spark runs."""
+
+    url: str
+    remote: bool
+    """whether through Spark Connect; `local[2]` can be either"""
+
+    @property
+    def elsewhere(self) -> bool:
+        """A Connect server that somebody else runs: no JVM of ours, and not ours to set up."""
+        return self.remote and not self.local
+
+    @property
+    def local(self) -> bool:
+        return self.url.startswith("local")
+
+
+def spark_session(
+    master: str | None = None, conf: Mapping[str, str] | None = None, *, silent: bool = False
+) -> SparkSession:
+    """The session that is there, or a new one; BadInput says why Spark does not start as it is asked to.
+
+    With `silent`, what the JVM and the workers print goes nowhere: for commands, whose terminal is their own.
+    """
+    active = active_session()
     if active is not None:
         return active
     wanted = dict(conf or {})
-    remote = master if master is not None and master.startswith("sc://") else os.environ.get("SPARK_REMOTE")
-    if remote:
-        return _with(SparkSession.builder.remote(remote), wanted).getOrCreate()
-    os.environ["JAVA_HOME"] = str(home_for_spark(find_java()))
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # under spark-submit, which knows what the user wants
+        return _started(SparkSession.builder, {**wanted, **({"spark.master": master} if master else {})})
+    given = _defaults_file()
+    place = _place(master, wanted, given)
+    _check_reachable(place)
+    if place.elsewhere:
+        sql = {name: value for name, value in DEFAULTS.items() if name.startswith("spark.sql.")}
+        return _started(SparkSession.builder.remote(place.url), {**sql, **wanted})
+    return _with_own_jvm(place, wanted, given, silent)
+
+
+def active_session() -> SparkSession | None:
+    """The session of this process, whichever thread made it."""
+    _finish_stopping()
+    try:
+        spark = SparkSession.active()
+    except PySparkException:
+        return None
+    return spark if _is_up(spark) else None
+
+
+def _is_up(spark: SparkSession) -> bool:
+    """Whether the context of a session is there still; that of a server elsewhere is not ours to ask."""
+    if isinstance(spark, SparkSession):  # that of Spark Connect is a class of its own
+        try:
+            _ = spark.sparkContext.version
+        except Exception:  # it was stopped, or the JVM is gone
+            return False
+    return True
+
+
+def _place(master: str | None, wanted: dict[str, str], given: Mapping[str, str]) -> Place:
+    """What is said for this run counts before what is set for all."""
+    named_master, named_remote = wanted.pop("spark.master", None), wanted.pop("spark.remote", None)
+    if master is None and named_master is None:
+        remote = named_remote or os.environ.get("SPARK_REMOTE")
+        if remote:
+            return Place(remote, remote=True)
+    url = (
+        master
+        or named_master
+        or given.get("spark.master")
+        or os.environ.get("MASTER", "").strip()
+        or "local[*]"
+    )
+    return Place(url, remote=url.startswith("sc://"))
+
+
+def _defaults_file() -> dict[str, str]:
+    """`spark-defaults.conf`, as Spark is going to read it."""
+    folder = Path(os.environ.get("SPARK_CONF_DIR") or spark_home() / "conf")
+    try:
+        lines = (folder / "spark-defaults.conf").read_text(errors="replace").splitlines()
+    except OSError:
+        return {}
+    pairs = (re.match(r"\s*([^\s#!=:]+)\s*[\s=:]\s*(.*?)\s*$", line) for line in lines)
+    return {pair[1]: pair[2] for pair in pairs if pair}
+
+
+def _without(settings: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in settings.items() if name not in given}
+
+
+def _check_reachable(place: Place) -> None:
+    """BadInput within seconds, if nobody is there: Spark would try for minutes."""
+    scheme, _, rest = place.url.partition("://")
+    port = {"sc": CONNECT_PORT, "spark": SPARK_PORT}.get(scheme)
+    if port is None:
+        return
+    addresses = rest.split("/")[0]  # a token may follow, which is nobody's business
+    for address in addresses.split(","):
+        try:
+            parts = urlsplit(f"//{address}")
+            if parts.hostname is None:
+                raise ValueError
+            if scheme == "sc" and parts.hostname not in LOOPBACK and any(map(os.environ.get, PROXIES)):
+                return  # gRPC finds its own way
+            with socket.create_connection((parts.hostname, parts.port or port), PATIENCE):
+                return
+        except ValueError:
+            raise BadInput(f"master {scheme}://{addresses}: write {scheme}://HOST:PORT") from None
+        except OSError as error:
+            problem = error.strerror or str(error)
+    raise BadInput(f"master {scheme}://{addresses}: nobody answers there ({problem})")
+
+
+def _with_own_jvm(
+    place: Place, wanted: Mapping[str, str], given: Mapping[str, str], silent: bool
+) -> SparkSession:
+    java = find_java()
+    for name in () if place.remote else ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
+        os.environ.pop(name, None)  # PySpark would let it count before the master
     # Workers must be the Python that has this package, and servers listen on loopback only, unless the user
     # says otherwise.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", wanted.get("spark.pyspark.python", sys.executable))
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    where = master or wanted.get("spark.master") or os.environ.get("SPARK_MASTER") or "local[*]"
-    local = where.startswith("local")
-    if local:
+    if place.local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    settings = {**DEFAULTS, **({"spark.driver.memory": _driver_memory()} if local else {}), **wanted}
-    options = _quiet_options()
-    given = settings.get("spark.driver.extraJavaOptions", "")
-    settings["spark.driver.extraJavaOptions"] = " ".join([given, *options]).strip()
-    builder = SparkSession.builder.appName("causet").master(where)
-    return _with(builder, settings).getOrCreate()
+    builder = SparkSession.builder.appName("causet")
+    builder = builder.remote(place.url) if place.remote else builder.master(place.url)
+    make_archive_later(java)
+    output = Path(_passing_folder(), "jvm") if silent else None
+    with _environment({"JAVA_HOME": str(home_for_spark(java)), OUTPUT: str(output or "")}):
+        try:
+            spark = _started(builder, _settings(place, java, wanted, given))
+        except BadInput as error:
+            said = _said_at_the_end(output) if "JAVA_GATEWAY_EXITED" in str(error.__cause__) else ""
+            raise (BadInput(f"Spark does not start: {said}") if said else error) from error.__cause__
+    if place.url.startswith("local-cluster"):
+        atexit.register(_remove_work, spark_home() / "work" / spark.sparkContext.applicationId)
+    return spark
 
 
-def _with(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession.Builder:
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder
+def _remove_work(folder: Path) -> None:
+    """The files of executors on this machine, which Spark keeps within its own package."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        folder.parent.rmdir()  # if nobody else has anything there
+
+
+def _settings(
+    place: Place, java: Java, wanted: Mapping[str, str], given: Mapping[str, str]
+) -> dict[str, str]:
+    settings = {**DEFAULTS, **_worker_environment(place)}
+    options = [*archive_options(java), *LATER, *_quiet_options()]
+    ours = {"spark.driver.defaultJavaOptions": options}
+    if place.local:
+        settings["spark.driver.memory"] = _driver_memory()
+        settings["spark.connect.grpc.binding.address"] = "127.0.0.1"
+        ours["spark.executor.defaultJavaOptions"] = options  # the files are on this machine
+    settings = {**_without(settings, given), **wanted}
+    for name, words in ours.items():
+        settings[name] = " ".join([*words, wanted.get(name, given.get(name, ""))]).strip()
+    return settings
+
+
+def _worker_environment(place: Place) -> dict[str, str]:
+    """What the user has set in the environment counts."""
+    names = {name: os.environ.get(name, value) for name, value in WORKERS.items()}
+    kernels = Path(__file__).parent.parent / "kernels"
+    if place.local and not os.access(kernels, os.W_OK):
+        # Where the home cannot be written to either, numba would refuse to load a kernel.
+        names["NUMBA_CACHE_DIR"] = os.environ.get("NUMBA_CACHE_DIR", str(writable_cache() / "numba"))
+    return {f"spark.executorEnv.{name}": value for name, value in names.items()}
 
 
 def _driver_memory() -> str:
@@ -81,4 +260,98 @@ def _driver_memory() -> str:
 
 def _quiet_options() -> list[str]:
     file = write_once(writable_cache() / "log4j2.properties", QUIET)
-    return [f"-Dlog4j2.configurationFile=file:{file}", "-Dlog4j2.StatusLogger.level=OFF"]
+    return [quoted(f"-Dlog4j2.configurationFile=file:{file}"), "-Dlog4j2.StatusLogger.level=OFF"]
+
+
+def _passing_folder() -> str:
+    """A folder that goes when this process goes."""
+    folder = mkdtemp(prefix="causet-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """For what is started within."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _started(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:
+    try:
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        spark = builder.getOrCreate()
+    except ImportError as error:
+        raise BadInput("Spark Connect needs more packages: pip install 'causet[connect]'") from error
+    except Exception as error:  # of PySpark, of py4j, of gRPC
+        raise BadInput(f"Spark does not start: {_reason(str(error))}") from error
+    try:
+        spark.conf.get("spark.sql.session.timeZone")  # the first look at any makes Spark look at all
+    except Exception as error:
+        stop_session(spark)
+        raise BadInput(f"Spark does not start: {_reason(str(error))}") from error
+    return spark
+
+
+_stopping: list[Thread] = []
+
+
+def stop_session(spark: SparkSession) -> None:
+    """Stop a session, and leave behind the second that PySpark sleeps when its JVM has stopped.
+
+    A JVM that does not stop in time does so when it notices that this process has ended.
+    """
+    thread = Thread(target=_stop, args=(spark,), daemon=True)
+    _stopping.append(thread)
+    thread.start()
+    waited = time.monotonic() + PATIENCE
+    while thread.is_alive() and time.monotonic() < waited and _is_up(spark):
+        thread.join(0.02)
+
+
+def _stop(spark: SparkSession) -> None:
+    with suppress(Exception):  # a JVM that was killed is stopped already
+        spark.stop()
+
+
+def _finish_stopping() -> None:
+    while _stopping:
+        _stopping.pop().join()
+
+
+EMPTY_WORDS = re.compile(
+    r"^(Error: Could not create the Java Virtual Machine\.|Error: A fatal exception has occurred.*"
+    r"|Error occurred during initialization of VM|WARN.*)\n",
+    re.MULTILINE,
+)
+
+
+def _said_at_the_end(output: Path | None) -> str:
+    """Why a JVM ended, as far as it was heard."""
+    if output is None or not output.exists():
+        return ""
+    return _reason(EMPTY_WORDS.sub("", output.read_text(errors="replace")))
+
+
+EXCEPTION = (
+    r"^(?:Caused by: |: |Exception in thread .*? )?[\w.$]+(?:Exception|Error)\w*: (.*?)"
+    r"(?=\n\s+at |\nCaused by|\n\n|\Z)"
+)
+"""An exception of a stack trace with its message, up to the next line of the trace."""
+
+
+def _reason(text: str) -> str:
+    """The innermost reason that a stack trace of Java names, or the first line; on one line."""
+    named = re.findall(EXCEPTION, text, re.MULTILINE | re.DOTALL)
+    told = named[-1] if named else text.strip().partition("\n")[0]
+    told = re.sub(r"^\[[A-Z_.]+\] | SQLSTATE: \w+", "", " ".join(told.split())).rstrip(".")
+    return told if len(told) <= LONGEST_REASON else told[:LONGEST_REASON] + "…"

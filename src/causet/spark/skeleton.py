@@ -47,6 +47,8 @@ SCHEMA = "what tinyint, bucket int, blob binary"
 LOST_PARENT, LOST_DELIVERY, LOST_RECEPTION = "unknown parent", "unsent delivery", "unsent reception"
 REPEATED_EVENT, REPEATED_ID, SENT_TWICE, CYCLE = "repeated event", "repeated id", "sent twice", "cycle"
 """What notes are about."""
+BLOCKS = "blocks"
+"""The largest block."""
 MESSAGES, DELIVERIES, UNSENT_AGAIN = "messages", "deliveries", "unsent delivered again"
 """Further counts, where deliveries are asked for: application messages sent; their deliveries, those without
 a send included; events that deliver again what nobody sent."""
@@ -123,6 +125,14 @@ def skeleton(numbered: DataFrame, census: Census, *, deliveries: bool = False) -
     if not buckets:
         return packed
     return packed.repartition(buckets, "bucket").mapInArrow(Matcher(deliveries, census.first), SCHEMA)
+
+
+def for_groups(blobs: DataFrame, groups: int) -> DataFrame:
+    """The whole skeleton for every group, each in a task of its own."""
+    if groups == 1:
+        return blobs.withColumn("bucket", F.lit(0)).repartition(1)
+    everybody = F.explode(F.sequence(F.lit(0), F.lit(groups - 1)))
+    return blobs.withColumn("bucket", everybody).repartitionById(groups, "bucket")
 
 
 def _list(numbered: DataFrame, name: str) -> Column:

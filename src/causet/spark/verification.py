@@ -17,24 +17,23 @@ from pyspark.sql import functions as F
 
 from causet.formats.execution import Fault
 from causet.kernels.chains import Known, shortest_chains
-from causet.kernels.levels import cycle, fill_levels
-from causet.kernels.pages import Pages, Repeated
+from causet.kernels.pages import Pages
 from causet.kernels.verify import AGAIN, EARLY, STRANGER, still_expected, verify_columns
 from causet.spark.census import RANK, Census, take_census
 from causet.spark.census import field as column
 from causet.spark.faults import LOG_FAULTS, bad_input, log_faults
-from causet.spark.memory import memory_allowed, scratch_folder
+from causet.spark.layout import is_sound, lay_out
+from causet.spark.memory import memory_allowed
 from causet.spark.skeleton import (
-    CYCLE,
     DELIVERIES,
     LOST_DELIVERY,
     LOST_PARENT,
     MESSAGES,
-    REPEATED_EVENT,
     UNSENT_AGAIN,
     Batches,
     Notes,
     Targets,
+    for_groups,
     read_pieces,
     skeleton,
 )
@@ -73,7 +72,9 @@ class Verdict:
     undelivered: DataFrame
     """process, message: addressed and never delivered"""
     counts: dict[str, int]
-    """rows of each of these DataFrames"""
+    """rows of each of these DataFrames; among the duplicates also those that nobody sent"""
+    senders: dict[str, str]
+    """who sent the messages in the chains"""
     faults: tuple[Fault, ...]
 
 
@@ -85,7 +86,7 @@ def verify(events: DataFrame, chains: int = CHAINS) -> Verdict:
     width = min(MOST_COLUMNS, max(FEWEST_COLUMNS, COLUMN_BYTES // (4 * max(len(census.counts), 1))))
     groups = max(1, -(-len(senders) // width))
     task = VerifyTask(census.processes, census.first, census.floats, np.array_split(senders, groups))
-    found = _for_groups(blobs, groups).mapInArrow(task, f"{FINDINGS}, note string").persist()
+    found = for_groups(blobs, groups).mapInArrow(task, f"{FINDINGS}, note string").persist()
     notes = Notes()
     for row in found.where(F.col("note").isNotNull()).orderBy("what").select("note", "what").collect():
         if row.what == 0:  # every group saw the same skeleton
@@ -112,7 +113,7 @@ def verify(events: DataFrame, chains: int = CHAINS) -> Verdict:
     counts["duplicates"] += notes.counts.get(UNSENT_AGAIN, 0)
     deliveries = notes.counts.get(DELIVERIES, 0)
     bad = counts["violations"] or counts["duplicates"] or counts["strangers"]
-    proofs = {}
+    proofs: dict[int, tuple[_Step, ...]] = {}
     if counts["violations"] and chains:
         first = early.orderBy("delivery").limit(chains).collect()
         proofs = _proofs(blobs, numbered, census, first)
@@ -126,16 +127,9 @@ def verify(events: DataFrame, chains: int = CHAINS) -> Verdict:
         strangers=findings.named(findings.strangers()),
         undelivered=findings.named(findings.undelivered()),
         counts=counts,
+        senders={step.message: step.sender for chain in proofs.values() for step in chain},
         faults=faults,
     )
-
-
-def _for_groups(blobs: DataFrame, groups: int) -> DataFrame:
-    """The whole skeleton for every group, each in a task of its own."""
-    if groups == 1:
-        return blobs.withColumn("bucket", F.lit(0)).repartition(1)
-    everybody = F.explode(F.sequence(F.lit(0), F.lit(groups - 1)))
-    return blobs.withColumn("bucket", everybody).repartitionById(groups, "bucket")
 
 
 @dataclass(frozen=True)
@@ -183,11 +177,11 @@ class _Findings:
         told = self._with_id(rows.distinct(), "sender", "sent", "message")
         return told.select("process", "message").orderBy("process", "message")
 
-    def violations(self, early: DataFrame, proofs: dict[int, tuple[str, ...]]) -> DataFrame:
+    def violations(self, early: DataFrame, proofs: dict[int, tuple[_Step, ...]]) -> DataFrame:
         """Those that have a chain get its source as the message that should have come first."""
         told = self._with_id(early, "sender", "sent", "delivered")
         told = self._with_id(told, "first", "missing", "before")
-        rows = [(delivery, list(chain)) for delivery, chain in proofs.items()]
+        rows = [(delivery, [step.message for step in chain]) for delivery, chain in proofs.items()]
         table = self.found.sparkSession.createDataFrame(rows, "delivery long, because array<string>")
         told = told.join(F.broadcast(table), "delivery", "left").orderBy("delivery")
         nearest = F.coalesce(F.get("because", F.lit(0)), F.col("before"))
@@ -211,13 +205,13 @@ def _sends(numbered: DataFrame) -> DataFrame:
 
 def _proofs(
     blobs: DataFrame, numbered: DataFrame, census: Census, early: list[Row]
-) -> dict[int, tuple[str, ...]]:
+) -> dict[int, tuple[_Step, ...]]:
     """For each of these violations, by its delivery, a shortest chain; of several, the one with the smallest
     ids, read from the source on."""
     number_of = {name: number for number, name in enumerate(census.processes)}
     wanted = [(row.delivery, int(census.first[number_of[row.sender]]) + row.sent - 1) for row in early]
     task = ChainTask(census.processes, census.first, census.floats, wanted)
-    rows = _for_groups(blobs, 1).mapInArrow(task, CHAIN_ROWS).persist()
+    rows = for_groups(blobs, 1).mapInArrow(task, CHAIN_ROWS).persist()
     ids = _sends(numbered)
     told = rows.join(ids, ["sender", "sent"]).collect()
     rows.unpersist()
@@ -251,22 +245,23 @@ class _Step(NamedTuple):
     message: str
 
 
-def _smallest_chain(layers: dict[int, list[_Step]], end: _Step) -> tuple[str, ...]:
+def _smallest_chain(layers: dict[int, list[_Step]], end: _Step) -> tuple[_Step, ...]:
     """Read from the source on, always the smallest id among those that the last one directly precedes."""
+
+    def by_id(step: _Step) -> str:
+        return step.message
+
     at = max(layers)
-    message = min(step.message for step in layers[at])
-    chain = [message]
+    chain = [min(layers[at], key=by_id)]
     while at:
         knows: dict[str, int] = {}
         for step in layers[at]:
-            if step.message == message:
+            if step.message == chain[-1].message:
                 knows[step.process] = min(step.at, knows.get(step.process, step.at))
         at -= 1
         following = layers[at] if at else [end]
-        message = min(
-            step.message for step in following if step.sender in knows and knows[step.sender] < step.sent
-        )
-        chain.append(message)
+        after = (step for step in following if step.sender in knows and knows[step.sender] < step.sent)
+        chain.append(min(after, key=by_id))
     return tuple(chain)
 
 
@@ -280,11 +275,8 @@ class _Task:
 
     def _laid_out(self, batches: Batches, notes: Notes, targets: Targets) -> Pages:
         kind = np.float64 if self.floats else np.int64
-        pages = Pages(self.first, kind, memory_allowed(), scratch_folder())
-        for piece in read_pieces(batches, kind, notes, targets):
-            pages.add(piece)
-        pages.seal()
-        return pages
+        pieces = read_pieces(batches, kind, notes, targets)
+        return lay_out(self.first, self.floats, pieces, memory_allowed())
 
     def _place(self, events: Array) -> tuple[Array, Array]:
         """(process, rank from 1) of events."""
@@ -314,22 +306,11 @@ class VerifyTask(_Task):
 
         pages = self._laid_out(looked_at(), notes, targets)
         try:
-            if self._is_sound(pages, notes):
+            if is_sound(pages, notes):
                 yield from self._findings(pages, self.groups[group], targets)
             yield self._note(notes, group)
         finally:
             pages.close()
-
-    def _is_sound(self, pages: Pages, notes: Notes) -> bool:
-        try:
-            waiting = fill_levels(pages)
-        except Repeated as error:
-            notes.add(REPEATED_EVENT, 1, [[error.event]])
-            return False
-        if waiting.done.sum() < pages.events:
-            notes.add(CYCLE, 1, [cycle(pages, waiting)])
-            return False
-        return True
 
     def _findings(self, pages: Pages, senders: Array, targets: Targets) -> Batches:
         column_of = np.full(len(self.processes), -1)

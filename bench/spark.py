@@ -1,0 +1,170 @@
+"""The pipeline against Spark's own sort by time: the right order in multiples of the price of the wrong one.
+
+Everything is wall-clock time, best of two turns, in one session, on the same files; both write Parquet. The
+memory is the largest resident set among the workers' Python processes, read while they run.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+
+from bench.logs import write_messages, write_parents
+from bench.result import Result, Spoilt
+
+
+@dataclass(frozen=True)
+class Plan:
+    events: int
+    small: int
+    """a tenth of them"""
+    turns: int = 2
+    bounds: bool = True
+
+
+def results(quick: bool) -> Iterator[Result]:
+    return measure(Plan(1_000_000, 100_000, turns=1, bounds=False) if quick else Plan(10_000_000, 1_000_000))
+
+
+def measure(plan: Plan) -> Iterator[Result]:
+    with TemporaryDirectory() as folder:
+        work = Path(folder)
+        yield from _first_result(work, plan)
+        yield from _large(work, plan)
+
+
+def _large(work: Path, plan: Plan) -> Iterator[Result]:
+    from causet.spark.order import order_events
+    from causet.spark.session import spark_session
+
+    logs = {}
+    for name, events in (("large", plan.events), ("small", plan.small)):
+        logs[name, "numbers"] = work / f"{name}-numbers.parquet"
+        write_parents(logs[name, "numbers"], events, own_ids=False)
+        logs[name, "messages"] = work / f"{name}-messages.parquet"
+        write_messages(logs[name, "messages"], events)
+    logs["large", "texts"] = work / "large-texts.parquet"
+    write_parents(logs["large", "texts"], plan.events, own_ids=True)
+    spark = spark_session()
+    out = work / "out"
+
+    def sort(log: str) -> None:
+        spark.read.parquet(str(logs["large", log])).orderBy("time").write.parquet(str(out))
+
+    def order(size: str, log: str) -> None:
+        order_events(spark.read.parquet(str(logs[size, log]))).rows.write.parquet(str(out))
+
+    def judge(size: str) -> None:
+        from causet.spark.verification import verify
+
+        verdict = verify(spark.read.parquet(str(logs[size, "messages"])))
+        if verdict.status != "invalid" or not 0 < verdict.counts["violations"] < 100:
+            raise Spoilt(f"verify says {verdict.status}, {verdict.counts}")
+
+    order("small", "numbers")  # the first use compiles
+    shutil.rmtree(out)
+    judge("small")
+    works: dict[str, Callable[[], None]] = {
+        "sort numbers": lambda: sort("numbers"),
+        "order numbers": lambda: order("large", "numbers"),
+        "sort texts": lambda: sort("texts"),
+        "order texts": lambda: order("large", "texts"),
+        "sort messages": lambda: sort("messages"),
+        "verify": lambda: judge("large"),
+        "order small": lambda: order("small", "numbers"),
+        "verify small": lambda: judge("small"),
+    }
+    taken: dict[str, float] = {}
+    memory: dict[str, int] = {}
+    for _ in range(plan.turns):
+        for name, do in works.items():
+            with Watch() as watch:
+                begin = monotonic()
+                do()
+                seconds = monotonic() - begin
+            taken[name] = min(seconds, taken.get(name, seconds))
+            memory[name] = max(watch.most, memory.get(name, 0))
+            shutil.rmtree(out, ignore_errors=True)
+    spark.stop()
+    for case, name, base, most in (
+        ("order, references process#seq", "order numbers", "sort numbers", 2.0),
+        ("order, references any text", "order texts", "sort texts", 4.0),
+        ("verify", "verify", "sort messages", 3.0),
+        ("order, ten times the events", "order numbers", "order small", 11.0),
+        ("verify, ten times the events", "verify", "verify small", 11.0),
+    ):
+        yield Result(
+            "spark",
+            case,
+            taken[name] / taken[base],
+            f"{plan.events:,} events: {taken[name]:.1f} s against {taken[base]:.1f} s for {base}; a Python "
+            f"worker took {memory[name] >> 20:,} MiB at most",
+            {"seconds": taken[name], "base_seconds": taken[base], "worker_bytes": memory[name]},
+            most if plan.bounds else None,
+        )
+
+
+def _first_result(work: Path, plan: Plan) -> Iterator[Result]:
+    """From the start of the command to its result, against a plain session that does as little."""
+    trace = work / "small.jsonl"
+    causet = [str(Path(sys.executable).with_name("causet"))]
+    subprocess.run(
+        [*causet, "simulate", "-p", "matrix", "-m", "200", "-o", trace], check=True, capture_output=True
+    )
+    plain = (
+        "from pyspark.sql import SparkSession\n"
+        f"rows = SparkSession.builder.getOrCreate().read.json({str(trace)!r}).select('process', 'seq')\n"
+        "rows = rows.mapInArrow(lambda batches: batches, 'process string, seq long').orderBy('seq')\n"
+        "print(len(rows.collect()))\n"
+    )
+    commands = {"verify": [*causet, "verify", str(trace)], "plain": [sys.executable, "-c", plain]}
+    taken: dict[str, float] = {}
+    for _ in range(2 + plan.turns):  # the first time makes what is kept for quick starts
+        for name, command in commands.items():
+            begin = monotonic()
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+                assert process.stdout is not None
+                if not process.stdout.readline():
+                    raise Spoilt(f"{name} printed nothing")
+                seconds = monotonic() - begin
+            taken[name] = min(seconds, taken.get(name, seconds))
+    yield Result(
+        "spark",
+        "first result of verify",
+        taken["verify"] / taken["plain"],
+        f"{taken['verify']:.1f} s from the start of the command, {taken['plain']:.1f} s for a plain session",
+        {"seconds": taken["verify"], "base_seconds": taken["plain"]},
+        8 / 14 if plan.bounds else None,
+    )
+
+
+class Watch:
+    """The largest resident set among the Python workers, looked at ten times a second."""
+
+    def __enter__(self) -> Watch:
+        self.most = 0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._done.wait(0.1):
+            for folder in Path("/proc").glob("[0-9]*"):
+                try:
+                    if b"pyspark" in (folder / "cmdline").read_bytes():
+                        pages = int((folder / "statm").read_text().split()[1])
+                        self.most = max(self.most, pages * 4096)
+                except (OSError, IndexError, ValueError):
+                    continue

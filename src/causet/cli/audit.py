@@ -1,0 +1,56 @@
+"""`causet audit`: how wrong are file order and time order? On Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from causet.cli.common import json_option, print_json
+from causet.cli.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
+from causet.cli.spark import spark_options
+from causet.cli.trace import execution
+
+FINE = 0
+
+
+@click.command()
+@click.argument("inputs", metavar="TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@input_options
+@strict_option
+@spark_options
+@json_option
+def audit(
+    inputs: tuple[Path, ...],
+    form: str | None,
+    strict: bool,
+    as_json: bool,
+    master: str | None,
+    conf: dict[str, str],
+    **options: Any,
+) -> int:
+    """Count the effects that stand before their causes: in file order, in time order, in ours.
+
+    By pair of processes, with the worst skew between their clocks. This is the first thing to run on data of
+    your own.
+
+    \b
+    Examples:
+      causet audit trace.jsonl
+      causet audit --from git .
+    """
+    with execution(inputs, form, options, master, conf, "auditing") as source:
+        from causet.spark.auditing import audit as audited
+
+        found = audited(source.in_file_order(), "file_order")
+        faults = [*source.faults, *found.faults]
+        if strict:
+            refuse_faults(faults)
+        if as_json:
+            print_json({**found.summary(), "faults": [fault_record(fault) for fault in faults]})
+        else:
+            click.echo(found.told())
+            for line in fault_lines(source.faults):
+                click.echo(line)
+    return FINE

@@ -1,0 +1,73 @@
+"""`causet explain`: causes, effects and concurrency of an event or message, on Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from causet.cli.common import json_option, print_json
+from causet.cli.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
+from causet.cli.spark import spark_options
+from causet.cli.trace import execution
+
+FINE, UNKNOWN = 0, 3
+
+
+@click.command()
+@click.argument("trace", type=click.Path(path_type=Path))
+@click.argument("a", metavar="ID")
+@click.argument("b", metavar="[ID]", required=False)
+@click.option(
+    "--nearest",
+    metavar="N",
+    type=click.IntRange(0),
+    default=10,
+    show_default=True,
+    help="How many causes, effects and concurrent events are named.",
+)
+@input_options
+@strict_option
+@spark_options
+@json_option
+def explain(
+    trace: Path,
+    a: str,
+    b: str | None,
+    nearest: int,
+    form: str | None,
+    strict: bool,
+    as_json: bool,
+    master: str | None,
+    conf: dict[str, str],
+    **options: Any,
+) -> int:
+    """Tell the causes and effects of an event, or how two events are related.
+
+    ID is the id of an event (by default process#seq) or of a message, which means its send. With one: its
+    direct and transitive causes and effects, counted and the nearest ones named, what is concurrent; for a
+    message also how long it waited and for what. With two: before, after or concurrent, with a shortest
+    chain.
+
+    Exit code 3 if the log has faults: something may be missing then.
+
+    \b
+    Examples:
+      causet explain trace.jsonl p1:3
+      causet explain trace.jsonl p1#4 p3#9
+    """
+    with execution((trace,), form, options, master, conf, "explaining") as source:
+        from causet.spark.explaining import explain as explained
+
+        found = explained(source.events, a, b, nearest)
+        faults = [*source.faults, *found.faults]
+        if strict:
+            refuse_faults(faults)
+        if as_json:
+            print_json({**found.summary(), "faults": [fault_record(fault) for fault in faults]})
+        else:
+            click.echo(found.told())
+            for line in fault_lines(source.faults):
+                click.echo(line)
+    return UNKNOWN if faults else FINE

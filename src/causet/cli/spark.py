@@ -1,0 +1,165 @@
+"""What the commands that run on Spark share: `--master`, `--conf`, and a session for as long as one runs."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from reprlib import repr as shown
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from rich.console import Console
+
+from causet.model import BadInput
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession  # takes its time, and `causet --help` does without
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def spark_options(function: F) -> F:
+    """`--master` and `--conf`, as the arguments `master` (or None) and `conf` (a dict)."""
+    function = click.option(
+        "--conf",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=lambda _context, _option, texts: settings_of_spark(texts),
+        help="A setting of Spark's, such as spark.driver.memory=8g; as often as needed.",
+    )(function)
+    return click.option(
+        "--master",
+        metavar="URL",
+        default=None,
+        help="Where Spark runs: local[4], spark://host:7077, yarn, sc://host for Spark Connect "
+        "[default: SPARK_REMOTE, spark-defaults.conf, or every core of this machine].",
+    )(function)
+
+
+def settings_of_spark(texts: tuple[str, ...]) -> dict[str, str]:
+    settings = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        name = name.strip()
+        if not separator or not name:
+            raise BadInput(f"--conf {shown(text)}: write KEY=VALUE")
+        if not name.startswith("spark."):
+            raise BadInput(f"--conf {shown(text)}: the names of Spark's settings begin with spark.")
+        settings[name] = value.strip()
+    return settings
+
+
+@contextmanager
+def session(
+    master: str | None, conf: Mapping[str, str] | None = None, what: str = "working"
+) -> Iterator[SparkSession]:
+    """A session, with progress on the terminal. One that was there before is used, and stays.
+
+    What does not start is BadInput. However the block is left, its jobs are stopped: interrupted, terminated,
+    or in good order.
+    """
+    from causet.spark.progress import show_progress
+    from causet.spark.sentences import translated
+    from causet.spark.session import active_session, spark_session, stop_session
+
+    _silence()
+    spark = active_session()
+    ours = spark is None
+    if spark is None:
+        with _starting(), _handlers_kept():
+            spark = spark_session(master, conf, silent=True)
+    try:
+        with _ended_by_signals(), show_progress(spark, what), translated(), _jvm_missed():
+            yield spark
+    finally:
+        if ours:
+            stop_session(spark)
+
+
+def _silence() -> None:
+    """What is worth saying is said as an exception. Libraries below would say it on the terminal as well."""
+    for name in ("py4j", "pyspark", "grpc"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    logging.getLogger().addFilter(_not_of_py4j)
+    warnings.filterwarnings("ignore", module=r"(pyspark|py4j)(\..*)?")
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    """It logs an interrupt, stack trace and all, in nobody's name."""
+    return "py4j" not in Path(record.pathname).parts
+
+
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """Spark puts a handler of its own in place, which talks to the JVM in the midst of another talk."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        _handle(signal.SIGINT, before)
+
+
+class _Ended(KeyboardInterrupt):
+    """A signal that is to end this process."""
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Handlers that end the process, such as with an exit code of its own, run when the job is given up.
+
+    Only at an interrupt does py4j give up its connection. After any other exception, the next call waits for
+    the answer to the one before, until the job is over. And whatever fails on the way out is not the reason.
+    """
+    ending = {
+        number: handler
+        for number in (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
+        if number is not None and callable(handler := signal.getsignal(number))
+    }
+    arrived: list[signal.Signals] = []
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        arrived.append(signal.Signals(number))
+        raise _Ended
+
+    for number in ending:
+        _handle(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in ending.items():
+            _handle(number, handler)
+        if arrived:
+            ending[arrived[0]](arrived[0], None)
+
+
+def _handle(number: signal.Signals, handler: Any) -> None:
+    """Set a handler, where that is possible: in the main thread, if it was set from Python before."""
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(number, handler)
+
+
+@contextmanager
+def _jvm_missed() -> Iterator[None]:
+    """A JVM that is gone, most likely killed by the system, is seen as a connection that breaks."""
+    from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
+
+    try:
+        yield
+    except (ConnectionError, Py4JNetworkError) as error:
+        raise BadInput(
+            "Spark's JVM has ended in the middle of the job; if the machine ran out of memory, try less "
+            "of it for Spark: --conf spark.driver.memory=1g"
+        ) from error
+
+
+def _starting() -> Any:
+    if not sys.stderr.isatty():
+        return nullcontext()
+    return Console(stderr=True).status("starting Spark")

@@ -1,0 +1,48 @@
+"""An execution on Spark for as long as a command runs: session, source, and places in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from causet.cli.spark import session
+from causet.model import BadInput
+
+if TYPE_CHECKING:
+    from causet.spark.faults import BadEvents
+    from causet.spark.sources import Source
+
+MOST_PLACES = 3
+
+
+@contextmanager
+def execution(
+    inputs: tuple[Path, ...],
+    form: str | None,
+    options: Mapping[str, Any],
+    master: str | None,
+    conf: Mapping[str, str],
+    what: str,
+) -> Iterator[Source]:
+    """The inputs as one execution, checked. What is wrong with an event is told with its place."""
+    with session(master, conf, what) as spark:
+        from causet.spark.faults import BadEvents
+        from causet.spark.sources import open_trace
+
+        with open_trace(spark, inputs, form, **options) as source:
+            source.check()
+            try:
+                yield source
+            except BadEvents as error:
+                raise BadInput(f"{_places(source, error)}: {error}") from None
+
+
+def _places(source: Source, error: BadEvents) -> str:
+    found: list[str] = []
+    for event in error.events:
+        found += [place for place in source.place_of(event.process, event.seq) if place not in found]
+        if len(found) >= MOST_PLACES:
+            break
+    return " and ".join(found[:MOST_PLACES]) or ", ".join(map(str, source.files[:MOST_PLACES]))

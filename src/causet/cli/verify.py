@@ -1,0 +1,163 @@
+"""`causet verify`: does every process deliver in causal order? On Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from causet.cli.common import json_option
+from causet.cli.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
+from causet.cli.spark import spark_options
+from causet.cli.trace import execution
+from causet.formats.execution import Fault
+from causet.model import some_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from causet.spark.verification import Verdict
+
+EXIT_CODES = {"valid": 0, "vacuous": 0, "invalid": 1, "unknown": 3}
+TOLD = 20
+"""Findings of one kind that are told to people; all are in the JSON."""
+
+
+@click.command()
+@click.argument("inputs", metavar="TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--chains",
+    metavar="N",
+    type=click.IntRange(0),
+    default=100,
+    show_default=True,
+    help="How many violations get a shortest chain that proves them.",
+)
+@input_options
+@strict_option
+@spark_options
+@json_option
+def verify(
+    inputs: tuple[Path, ...],
+    chains: int,
+    form: str | None,
+    strict: bool,
+    as_json: bool,
+    master: str | None,
+    conf: dict[str, str],
+    **options: Any,
+) -> int:
+    """Check that every process delivers in causal order.
+
+    Every delivery that came too early is found, with the message that should have come first and a shortest
+    chain that proves it; also duplicates, deliveries where a message is not addressed, deliveries without a
+    send, and messages never delivered.
+
+    \b
+    The status is
+      valid     exit code 0
+      vacuous   0: nothing is delivered, so there is nothing to check
+      invalid   1: something was delivered too early, twice, or where it is not addressed
+      unknown   3: nothing was found, but the log has faults that could hide something
+
+    \b
+    Examples:
+      causet verify trace.jsonl
+      causet verify --json trace.parquet > verdict.json
+    """
+    with execution(inputs, form, options, master, conf, "verifying") as source:
+        from causet.spark.verification import verify as judged
+
+        verdict = judged(source.events, chains)
+        faults = [*source.faults, *verdict.faults]
+        if strict:
+            refuse_faults(faults)
+        status = "unknown" if verdict.status in ("valid", "vacuous") and source.faults else verdict.status
+        if as_json:
+            for part in _json(verdict, status, faults):
+                click.echo(part, nl=False)
+            click.echo()
+        else:
+            for line in _told(verdict, status, faults):
+                click.echo(line)
+    return EXIT_CODES[status]
+
+
+def _json(verdict: Verdict, status: str, faults: Sequence[Fault]) -> Iterator[str]:
+    """One object, written as its lists come: there may be millions of violations."""
+    head = {
+        "status": status,
+        "events": verdict.events,
+        "messages": verdict.messages,
+        "deliveries": verdict.deliveries,
+        "counts": verdict.counts,
+        "faults": [fault_record(fault) for fault in faults],
+    }
+    yield json.dumps(head, ensure_ascii=False)[:-1]
+    for name in ("duplicates", "strangers", "undelivered", "violations"):
+        rows: DataFrame = getattr(verdict, name)
+        yield f', "{name}": ['
+        if verdict.counts[name]:
+            for number, row in enumerate(rows.toLocalIterator()):
+                record = row.asDict()
+                if "because" in record:
+                    record["because"] = record["because"] or []
+                yield (", " if number else "") + json.dumps(record, ensure_ascii=False)
+        yield "]"
+    yield "}"
+
+
+def _told(verdict: Verdict, status: str, faults: Sequence[Fault]) -> Iterator[str]:
+    yield (
+        f"{status}: events {verdict.events:,}, messages {verdict.messages:,}, deliveries "
+        f"{verdict.deliveries:,}"
+    )
+    counts = verdict.counts
+    if counts["violations"]:
+        yield f"  delivered too early: {counts['violations']:,}"
+        rows = verdict.violations.limit(TOLD).collect()
+        for row in rows:
+            yield "    " + proof(row.process, row.delivered, row.before, row.because or (), verdict.senders)
+        yield from _and_more(counts["violations"], len(rows))
+    kinds = {
+        "duplicates": "delivered more than once",
+        "strangers": "delivered where not addressed",
+        "undelivered": "never delivered where addressed",
+    }
+    for name, kind in kinds.items():
+        if counts[name]:
+            yield f"  {kind}: {counts[name]:,}"
+            pairs = getattr(verdict, name).limit(TOLD).collect()
+            yield from (f"    {some_of([pair.process])}: {some_of([pair.message])}" for pair in pairs)
+            yield from _and_more(counts[name], len(pairs))
+    yield from fault_lines(faults)
+
+
+def _and_more(count: int, told: int) -> Iterator[str]:
+    if count > told:
+        yield f"    and {count - told:,} more"
+
+
+def proof(
+    process: str, delivered: str, before: str, because: Sequence[str], senders: Mapping[str, str]
+) -> str:
+    """A violation as a person would tell it.
+
+    >>> proof("n7", "n5:13", "n5:12", ("n5:12", "n5:13"), {"n5:12": "n5", "n5:13": "n5"})
+    'n7 delivered n5:13 before n5:12. But n5 sent n5:12 before it sent n5:13.'
+    """
+    said = f"{_shown(process)} delivered {_shown(delivered)} before {_shown(before)}."
+    steps = []
+    for cause, effect in pairwise(because):
+        sender = senders[effect]
+        did = "sent" if senders[cause] == sender else "delivered"
+        steps.append(f"{_shown(sender)} {did} {_shown(cause)} before it sent {_shown(effect)}")
+    return f"{said} But {', and '.join(steps)}." if steps else said
+
+
+def _shown(name: str) -> str:
+    return some_of([name])

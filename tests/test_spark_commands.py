@@ -1,0 +1,179 @@
+"""The commands that run on Spark: what they print, their exit codes, and what they say about bad input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from causet.check.oracle import judge
+from causet.cli import cli
+from causet.formats.trace import read_trace, write_trace
+from causet.model import BadInput, Event
+from logs import random_log, shuffled
+
+A = Event("a", 1, "send", message="m", to=("b",), time=5)
+B = Event("b", 1, "deliver", message="m", time=3)
+C = Event("b", 2, parents=("a#1",), time=4)
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    error: str = ""
+
+
+@pytest.fixture
+def run(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Runs a command in this process, in the session that is there."""
+
+    def ran(*words: object) -> Ran:
+        try:
+            code = cli.main([str(word) for word in words], standalone_mode=False)
+        except BadInput as error:
+            return Ran(2, capsys.readouterr().out, str(error))
+        return Ran(int(code or 0), capsys.readouterr().out)
+
+    return ran
+
+
+def written(path: Path, events: Sequence[Event]) -> Path:
+    write_trace(path, events)
+    return path
+
+
+def test_verify_prints_what_the_contract_says(run: Any, tmp_path: Path) -> None:
+    seed = next(seed for seed in range(100) if len(judge(random_log(seed)).violations) > 2)
+    events = random_log(seed)
+    expected = judge(events)
+    trace = written(tmp_path / "trace.jsonl", shuffled(events))
+    ran = run("verify", "--json", trace)
+    found = json.loads(ran.out)
+    assert ran.code == 1
+    assert (found["status"], found["events"], found["messages"]) == (
+        "invalid",
+        len(events),
+        expected.messages,
+    )
+    assert found["violations"] == [
+        {"process": v.process, "delivered": v.delivered, "before": v.before, "because": list(v.because)}
+        for v in expected.violations
+    ]
+    told = run("verify", trace)
+    first = expected.violations[0]
+    assert told.code == 1
+    assert f"{first.process} delivered {first.delivered} before {first.before}. But " in told.out
+
+
+@pytest.mark.parametrize(
+    ("events", "status", "code"),
+    [
+        ([A, B, C], "valid", 0),
+        ([Event("a", 1), Event("b", 1)], "vacuous", 0),
+        ([A, B, C, Event("b", 4)], "unknown", 3),
+        ([A, B, Event("b", 2, "deliver", message="m")], "invalid", 1),
+        ([A, B, Event("b", 2, "deliver", message="x")], "unknown", 3),
+    ],
+)
+def test_every_status_has_its_exit_code(
+    run: Any, tmp_path: Path, events: list[Event], status: str, code: int
+) -> None:
+    trace = written(tmp_path / "trace.jsonl", events)
+    ran = run("verify", "--json", trace)
+    assert (json.loads(ran.out)["status"], ran.code) == (status, code)
+    if code == 3:
+        strict = run("verify", "--strict", trace)
+        assert strict.code == 2
+        assert strict.error.startswith("the log has faults, and --strict refuses them: ")
+
+
+def test_order_writes_parquet_whose_rows_are_in_order(run: Any, tmp_path: Path) -> None:
+    trace = written(tmp_path / "trace.jsonl", [C, B, A])
+    ran = run("order", trace, "-o", tmp_path / "out")
+    assert (ran.code, ran.out) == (0, f"events 3, processes 2, longest chain 3 → {tmp_path}/out\n")
+    rows = pq.read_table(tmp_path / "out" / "part-00000.parquet").to_pylist()
+    assert [(row["process"], row["seq"], row["block"], row["repaired"]) for row in rows] == [
+        ("a", 1, 1, 5),
+        ("b", 1, 2, 5),
+        ("b", 2, 3, 5),
+    ]
+    assert [row["position"] for row in rows] == [0, 1, 2]
+    again = run("order", trace, "-o", tmp_path / "out")
+    assert again.code == 2
+    assert str(tmp_path / "out") in again.error
+
+
+def test_order_reads_a_history_of_git_and_writes_json_lines(run: Any, tmp_path: Path) -> None:
+    root = Path(__file__).parents[1]
+    if not (root / ".git").exists():
+        pytest.skip("this is no clone of a Git repository")
+    ran = run("order", "--from", "git", root, "-o", tmp_path / "out", "--format", "jsonl")
+    assert ran.code in (0, 3)  # a clone without its whole history has a fault
+    rows = [json.loads(line) for line in (tmp_path / "out" / "part-00000.jsonl").read_text().splitlines()]
+    assert [row["position"] for row in rows] == list(range(len(rows)))
+    seen: set[str] = set()
+    for row in rows:
+        assert ran.code == 3 or set(row.get("parents", [])) <= seen
+        seen.add(row["id"])
+
+
+def test_audit_counts_effects_before_causes(run: Any, tmp_path: Path) -> None:
+    trace = written(tmp_path / "trace.jsonl", [C, B, A])
+    found = json.loads(run("audit", "--json", trace).out)
+    assert found["effects"] == 2
+    told = run("audit", trace)
+    assert told.code == 0
+    assert "2" in told.out
+
+
+def test_explain_tells_how_two_events_are_related(run: Any, tmp_path: Path) -> None:
+    trace = written(tmp_path / "trace.jsonl", [C, B, A])
+    assert run("explain", trace, "a#1", "b#2").code == 0
+    unknown = run("explain", trace, "a#7")
+    assert unknown.code == 2
+    assert "a#7" in unknown.error
+
+
+def test_bad_input_is_one_sentence_with_file_and_line(run: Any, tmp_path: Path) -> None:
+    def refusal(name: str, text: bytes) -> str:
+        path = tmp_path / name
+        path.write_bytes(text)
+        ran = run("order", path, "-o", tmp_path / "out")
+        assert ran.code == 2
+        assert not (tmp_path / "out").exists()
+        assert "\n" not in ran.error
+        return str(ran.error).removeprefix(f"{tmp_path}/")
+
+    one, two = b'{"process":"a","seq":1}\n', b'{"process":"a","seq":2}\n'
+    assert refusal("twice.jsonl", one + two + one) == (
+        f'twice.jsonl, line 1 and {tmp_path}/twice.jsonl, line 3: two events have process "a" and seq 1'
+    )
+    circle = b'{"process":"a","seq":1,"parents":["b#1"]}\n{"process":"b","seq":1,"parents":["a#1"]}\n'
+    assert refusal("circle.jsonl", circle).endswith(
+        "the trace has a cycle, in which an event happened before itself: b#1 → a#1 → b#1"
+    )
+    assert refusal("mixed.jsonl", one + b'{"process":7,"seq":2}\n') == (
+        'mixed.jsonl, line 2: field "process" must be a string, not 7'
+    )
+    assert refusal("broken.jsonl", one + b'{"process":\n').startswith("broken.jsonl, line 2: this is no JSON")
+    assert "no event" in refusal("empty.jsonl", b"")
+    packed = gzip.compress(one * 1 + two)
+    assert refusal("cut.jsonl.gz", packed[:-9]).startswith("cut.jsonl.gz, line ")
+    (tmp_path / "folder").mkdir()
+    nothing = run("verify", tmp_path / "folder")
+    assert nothing.code == 2
+    assert str(tmp_path / "folder") in nothing.error
+
+
+def test_a_trace_in_two_files_is_one_execution(run: Any, tmp_path: Path) -> None:
+    first = written(tmp_path / "a.jsonl", [A])
+    second = written(tmp_path / "b.jsonl.gz", [C, B])
+    ran = run("verify", "--json", first, second)
+    assert (ran.code, json.loads(ran.out)["events"]) == (0, 3)
+    assert len(read_trace([first, second])) == 3
