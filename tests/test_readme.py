@@ -7,8 +7,13 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
+
+from causet.model import Event
+from logs import frame
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -18,13 +23,22 @@ FINDINGS = ("explore --protocol fifo", "--as-printed M3")
 
 
 def test_there_are_commands_to_try() -> None:
-    assert len(COMMANDS) == 6
+    assert len(COMMANDS) == 10
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_command_works(command: str, tmp_path: Path) -> None:
-    words = [str(tmp_path / word) if word.endswith(".jsonl") else word for word in shlex.split(command)]
-    done = subprocess.run(
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the commands write; later ones read what the simulation wrote."""
+    made = tmp_path_factory.mktemp("readme")
+    [simulation] = [command for command in COMMANDS if command.startswith("simulate")]
+    assert run(simulation, made).returncode == 0
+    return made
+
+
+def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    words = shlex.split(command)
+    words = [str(folder / word) if word.endswith(".jsonl") or word == "ordered" else word for word in words]
+    return subprocess.run(
         [sys.executable, "-c", "from causet.cli import main; main()", *words],
         cwd=ROOT,
         capture_output=True,
@@ -32,19 +46,33 @@ def test_the_command_works(command: str, tmp_path: Path) -> None:
         timeout=300,
         check=False,
     )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_command_works(command: str, folder: Path) -> None:
+    done = run(command, folder)
     expected = 1 if any(text in command for text in FINDINGS) else 0
-    if "--from git" in command and (ROOT / ".git" / "shallow").exists():
+    if "convert --from git" in command and (ROOT / ".git" / "shallow").exists():
         expected = 3  # a clone without its whole history: a fault of the log, named as such
     assert done.returncode == expected, done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_the_python_example_runs_and_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
-    [example] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    _, example = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     exec(compile(example, "README.md", "exec"), {})
     said = re.search(r"print\(p3\.waiting\(\)\)\s+# (.*)", example)
     assert said is not None
     assert capsys.readouterr().out.strip() == said.group(1)
+
+
+def test_the_example_on_spark_runs(spark: SparkSession) -> None:
+    example, _ = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    sent = Event("p1", 1, "send", message="m", to=("p2",), time=9)
+    names: dict[str, Any] = {"events": frame(spark, [Event("p2", 1, "deliver", message="m", time=3), sent])}
+    exec(compile(example, "README.md", "exec"), names)
+    assert [row.process for row in names["ordered"].collect()] == ["p1", "p2"]
+    assert names["verdict"].status == "valid"
 
 
 def test_the_drawing_is_what_explore_shows() -> None:

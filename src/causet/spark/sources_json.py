@@ -24,9 +24,9 @@ from causet.spark.sources_parts import Part
 from causet.spark.sources_places import damage, place_of_inexact_time
 from causet.spark.sources_values import Typed, quoted
 
-SMALL = 128 * 2**20
+SMALL = 256 * 2**20
 """Bytes that the driver checks by itself: sooner done than workers are started."""
-PIECE = 32 * 2**20
+PIECE = 64 * 2**20
 """Bytes that a worker checks at a time."""
 MOST_TASKS = 10_000
 HIDDEN = "Spark's workers cannot see this file; put it where all of them can read it"
