@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from pyspark.sql import SparkSession
 
 from causet.spark.session import spark_session
 
 
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    made = spark_session("local[2]", {"spark.sql.shuffle.partitions": "4"})
-    yield made
-    made.stop()
+@pytest.fixture(scope="module")
+def spark() -> SparkSession:
+    """The session of this process; it stays for the next module."""
+    return spark_session("local[2]", {"spark.sql.shuffle.partitions": "4"})

@@ -13,9 +13,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -32,21 +34,12 @@ from causet.formats.trace import FIELDS, event_of, read_trace, write_trace
 from causet.model import BadInput, Event
 from causet.spark import sinks, sources_json
 from causet.spark.sentences import sentence_for, translated
-from causet.spark.session import spark_session
 from causet.spark.sinks import write_rows
 from causet.spark.sources import check_frame, check_values, open_trace
 from causet.spark.sources_kinds import Kinds
 from causet.spark.sources_lines import Inspection, blocks
 
 GOOD = '{"process":"p","seq":1}\n'
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session("local[2]")
-    session.conf.set("spark.sql.shuffle.partitions", "2")
-    yield session
-    session.stop()
 
 
 @pytest.fixture
@@ -520,11 +513,32 @@ def test_paths_that_hold_nothing(spark: SparkSession, tmp_path: Path) -> None:
     assert told(lambda: open_trace(spark, [])) == "there is nothing to read; name at least one file"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_files_that_may_not_be_read(spark: SparkSession, tmp_path: Path) -> None:
-    for path in (tmp_path / "t.jsonl", tmp_path / "t.parquet"):
-        path.touch(mode=0)
-        assert refusal(spark, path) == f"{path} cannot be read: Permission denied"
+@contextmanager
+def with_few_rights() -> Iterator[Path]:
+    """A folder that everybody may enter, for somebody who is not root: root may read and write everything."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+def test_files_that_may_not_be_read(spark: SparkSession) -> None:
+    with with_few_rights() as folder:
+        for path in (folder / "t.jsonl", folder / "t.parquet"):
+            path.touch(mode=0)
+            with as_nobody():
+                assert refusal(spark, path) == f"{path} cannot be read: Permission denied"
 
 
 def test_times_of_two_kinds(spark: SparkSession, tmp_path: Path) -> None:
@@ -1020,12 +1034,13 @@ def test_targets_that_cannot_be_written(rows: DataFrame, tmp_path: Path) -> None
         )
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_in_which_nothing_may_be_written(rows: DataFrame, tmp_path: Path) -> None:
-    (tmp_path / "closed").mkdir(mode=0o500)
-    assert told(lambda: write_rows(rows, tmp_path / "closed" / "out", "jsonl")) == (
-        f"{tmp_path}/closed/out cannot be written: Permission denied"
-    )
+def test_a_folder_in_which_nothing_may_be_written(rows: DataFrame) -> None:
+    with with_few_rights() as folder, as_nobody():
+        if os.geteuid() != 65534:
+            folder.chmod(0o500)
+        assert told(lambda: write_rows(rows, folder / "out", "jsonl")) == (
+            f"{folder}/out cannot be written: Permission denied"
+        )
 
 
 FULL = (

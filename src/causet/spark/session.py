@@ -48,6 +48,7 @@ DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
 }
 
