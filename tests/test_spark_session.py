@@ -23,7 +23,7 @@ from causet.cli.spark import settings_of_spark
 from causet.model import BadInput
 from causet.spark import archive, java, progress
 
-LONG = 300
+LONG = 600
 """Seconds that nothing here takes, on however busy a machine."""
 
 SUMS = """

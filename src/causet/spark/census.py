@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.window import Window
@@ -69,6 +69,7 @@ class Census:
     messages: bool
     """whether some event sends, receives or delivers"""
     parents: bool
+    """whether some event may have parents"""
     sends: tuple[int, ...]
     """for each process how many messages it sent, control messages included"""
 
@@ -92,55 +93,71 @@ def take_census(events: DataFrame) -> tuple[DataFrame, Census]:
     """Count the events of every process. What comes back beside it has a column RANK: the number of an event
     within its process, from 1, which is its seq unless there are gaps."""
     check_columns(events)
-    default_id = F.concat(F.col("process"), F.lit("#"), F.col("seq"))
+    # Counts and extremes only, of as few columns as there are: this reads the whole log.
     rows = (
-        events.groupBy("process")
+        events.groupBy("process", field(events, "kind").alias("kind"))
         .agg(
-            F.count(F.lit(1)),
-            F.min("seq"),
-            F.max("seq"),
-            F.count(F.when(F.col("seq").isNull(), 1)),
-            F.count(F.when(field(events, "id") != default_id, 1)),
-            F.count(F.when(kind_number(events) != LOCAL, 1)),
-            F.count(F.when(F.size(field(events, "parents")) > 0, 1)),
-            F.count(F.when(kind_number(events) == SEND, 1)),
-            F.count(F.when((kind_number(events) != LOCAL) & field(events, "message").isNull(), 1)),
-            F.min(F.when(~field(events, "kind").isin(*KINDS), field(events, "kind"))),
+            F.count(F.lit(1)).alias("events"),
+            F.min("seq").alias("least"),
+            F.max("seq").alias("most"),
+            F.count("seq").alias("seqs"),
+            F.count(field(events, "id")).alias("ids"),
+            F.count(field(events, "message")).alias("messages"),
         )
         .collect()
     )
-    rows.sort(key=lambda row: (row[0] is not None, row[0]))
-    for process, _, least, _, no_seq, *_, no_message, odd_kind in rows:
-        if process is None:
-            raise BadInput("an event has no process; every event must have one")
-        if odd_kind is not None:
-            raise BadInput(
-                f"an event of process {show(process)} has the kind {show(odd_kind)}; it must be one of "
-                f"{', '.join(KINDS)}"
-            )
-        if no_message:
-            raise BadInput(f"a send, receive or deliver of process {show(process)} has no message")
-        if no_seq or least < 1:
-            told = "no seq" if no_seq else f"the seq {least}"
-            raise BadInput(f"an event of process {show(process)} has {told}; seq must be an integer from 1")
-    sparse = any(least != 1 or most != count for _, count, least, most, *_ in rows)
+    for row in rows:
+        _check(row)
+    by_process: dict[str, list[Row]] = {}
+    for row in rows:
+        by_process.setdefault(row.process, []).append(row)
+    processes = sorted(by_process)
+    counts = [sum(row.events for row in by_process[process]) for process in processes]
+    least = [min(row.least for row in by_process[process]) for process in processes]
+    most = [max(row.most for row in by_process[process]) for process in processes]
+    sparse = any(low != 1 or high != count for low, high, count in zip(least, most, counts, strict=True))
     census = Census(
-        processes=tuple(row[0] for row in rows),
-        counts=tuple(row[1] for row in rows),
-        gaps=tuple((row[0], row[3] - row[1]) for row in rows if row[3] > row[1]),
-        floats=isinstance(events.schema["time"].dataType, T.DoubleType | T.FloatType)
-        if "time" in events.columns
-        else False,
+        processes=tuple(processes),
+        counts=tuple(counts),
+        gaps=tuple(
+            (process, high - count)
+            for process, high, count in zip(processes, most, counts, strict=True)
+            if high > count
+        ),
+        floats="time" in events.columns
+        and isinstance(events.schema["time"].dataType, T.DoubleType | T.FloatType),
         # With gaps the seq in an id is not the event's number, so ids are texts like any other.
-        own_ids=sparse or any(row[5] for row in rows),
-        messages=any(row[6] for row in rows),
-        parents=any(row[7] for row in rows),
-        sends=tuple(row[8] for row in rows),
+        own_ids=sparse or (any(row.ids for row in rows) and _has_own_ids(events)),
+        messages=any(row.kind not in (None, "local") for row in rows),
+        parents="parents" in events.columns,
+        sends=tuple(
+            sum(row.events for row in by_process[process] if row.kind == "send") for process in processes
+        ),
     )
     if not sparse:
         return events.withColumn(RANK, F.col("seq")), census
     in_order = Window.partitionBy("process").orderBy("seq")
     return events.withColumn(RANK, F.dense_rank().over(in_order).cast("long")), census
+
+
+def _check(row: Row) -> None:
+    """BadInput unless these events of one process and kind have what every event must have."""
+    if row.process is None:
+        raise BadInput("an event has no process; every event must have one")
+    of = f"of process {show(row.process)}"
+    if row.kind is not None and row.kind not in KINDS:
+        raise BadInput(f"an event {of} has the kind {show(row.kind)}; it must be one of {', '.join(KINDS)}")
+    if row.seqs < row.events or row.least < 1:
+        told = "no seq" if row.seqs < row.events else f"the seq {row.least}"
+        raise BadInput(f"an event {of} has {told}; seq must be an integer from 1")
+    if row.kind not in (None, "local") and row.messages < row.events:
+        raise BadInput(f"a {row.kind} {of} has no message")
+
+
+def _has_own_ids(events: DataFrame) -> bool:
+    """Whether some event has an id other than process#seq."""
+    default = F.concat(F.col("process"), F.lit("#"), F.col("seq"))
+    return not events.where(field(events, "id") != default).isEmpty()
 
 
 def check_columns(events: DataFrame) -> None:
