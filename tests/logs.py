@@ -105,5 +105,42 @@ def frame(spark: SparkSession, events: Sequence[Event], floats: bool = False) ->
     return spark.createDataFrame(rows, SCHEMA.format(time="double" if floats else "long"))
 
 
+def together(executions: Iterable[Sequence[Event]]) -> list[Event]:
+    """Executions as parts of one log: every name in them begins with the number of its execution."""
+    return [
+        replace(
+            event,
+            process=f"{number:03}/{event.process}",
+            id=f"{number:03}/{event.id}",
+            message=None if event.message is None else f"{number:03}/{event.message}",
+            to=None if event.to is None else tuple(f"{number:03}/{target}" for target in event.to),
+            parents=tuple(f"{number:03}/{parent}" for parent in event.parents),
+        )
+        for number, events in enumerate(executions)
+        for event in events
+    ]
+
+
+def mutated(events: Sequence[Event], seed: int) -> list[Event]:
+    """The execution with a few deliveries exchanged, repeated, moved to others, or lost from the log."""
+    draw = Random(seed)
+    found = list(events)
+    deliveries = [number for number, event in enumerate(found) if event.kind == "deliver"]
+    for _ in range(draw.randint(1, 4) if deliveries else 0):
+        one, other = draw.choice(deliveries), draw.choice(deliveries)
+        first, second = found[one], found[other]
+        match draw.choice(["exchange", "repeat", "move", "lose"]):
+            case "exchange" if first.process == second.process:
+                found[one] = replace(first, message=second.message)
+                found[other] = replace(second, message=first.message)
+            case "repeat" if first.process == second.process and one < other:
+                found[other] = replace(second, message=first.message)
+            case "move" if first.process != second.process and one < other:
+                found[other] = replace(second, message=first.message)
+            case "lose":
+                found[one] = replace(first, kind="local", message=None)
+    return found
+
+
 def without_times(events: Sequence[Event]) -> list[Event]:
     return [replace(event, time=None) for event in events]

@@ -8,6 +8,7 @@ judge must say the same.
 from __future__ import annotations
 
 from random import Random
+from typing import NamedTuple
 
 import pytest
 
@@ -85,7 +86,15 @@ class Losses(Observer):
         self.found.add((self.system.name(process), packet.id(self.system)))
 
 
-def random_run(name: str, seed: int) -> tuple[type[Protocol], object, Verdict, Judge, Tally]:
+class Run(NamedTuple):
+    options: object
+    events: list[Event]
+    lost: set[tuple[str, str]]
+    judged: Judge
+    tally: Tally
+
+
+def random_execution(name: str, seed: int) -> Run:
     kind = PROTOCOLS[name]
     draw = Random(f"{name}/{seed}")
     linked = name == "histories" and draw.random() < 0.4  # R9
@@ -103,8 +112,13 @@ def random_run(name: str, seed: int) -> tuple[type[Protocol], object, Verdict, J
     events: list[Event] = []
     judged, losses = Judge(system), Losses(system)
     tally, _ = simulate(kind, options, workload, network, [judged, Recorder(system, events.append), losses])
-    verdict = judge(events, lost=losses.found, receptions_teach=kind.hears)
-    return kind, options, verdict, judged, tally
+    return Run(options, events, losses.found, judged, tally)
+
+
+def random_run(name: str, seed: int) -> tuple[type[Protocol], object, Verdict, Judge, Tally]:
+    kind, run = PROTOCOLS[name], random_execution(name, seed)
+    verdict = judge(run.events, lost=run.lost, receptions_teach=kind.hears)
+    return kind, run.options, verdict, run.judged, run.tally
 
 
 def check(name: str, seed: int) -> None:

@@ -72,6 +72,8 @@ class Census:
     """whether some event may have parents"""
     sends: tuple[int, ...]
     """for each process how many messages it sent, control messages included"""
+    targets: tuple[int, ...] = ()
+    """for each process how many targets they have, if that was asked for"""
 
     @cached_property
     def first(self) -> Array:
@@ -89,9 +91,10 @@ class Census:
         return np.float64 if self.floats else np.int64
 
 
-def take_census(events: DataFrame) -> tuple[DataFrame, Census]:
-    """Count the events of every process. What comes back beside it has a column RANK: the number of an event
-    within its process, from 1, which is its seq unless there are gaps."""
+def take_census(events: DataFrame, targets: bool = False) -> tuple[DataFrame, Census]:
+    """Count the events of every process, and if wanted the targets of its messages. What comes back beside it
+    has a column RANK: the number of an event within its process, from 1, which is its seq unless there are
+    gaps."""
     check_columns(events)
     # Counts and extremes only, of as few columns as there are: this reads the whole log.
     rows = (
@@ -103,6 +106,7 @@ def take_census(events: DataFrame) -> tuple[DataFrame, Census]:
             F.count("seq").alias("seqs"),
             F.count(field(events, "id")).alias("ids"),
             F.count(field(events, "message")).alias("messages"),
+            *([F.sum(F.size(field(events, "to"))).alias("targets")] if targets else []),
         )
         .collect()
     )
@@ -133,6 +137,12 @@ def take_census(events: DataFrame) -> tuple[DataFrame, Census]:
         sends=tuple(
             sum(row.events for row in by_process[process] if row.kind == "send") for process in processes
         ),
+        targets=tuple(
+            sum(row.targets or 0 for row in by_process[process] if row.kind == "send")
+            for process in processes
+        )
+        if targets
+        else (),
     )
     if not sparse:
         return events.withColumn(RANK, F.col("seq")), census

@@ -66,6 +66,7 @@ class ReachTask:
             found = self.found(pages, targets) if is_sound(pages, notes) else None
         finally:
             pages.close()
+            targets.close()
         answer = json.dumps({"notes": notes.to_json(), "found": found})
         yield pa.RecordBatch.from_arrays([pa.array([answer], pa.string())], names=["answer"])
 

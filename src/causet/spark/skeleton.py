@@ -15,6 +15,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from causet.kernels.verify import Addressed
 from causet.spark.blobs import pack, unpack
 from causet.spark.census import LOCAL, RANK, Census, kind_number
 from causet.spark.census import field as column
+from causet.spark.memory import scratch_folder
 
 Array = np.ndarray[Any, Any]
 Batches = Iterator[pa.RecordBatch]
@@ -58,6 +60,8 @@ KEY_TYPES: list[type] = [np.uint64, np.uint64, np.int64, np.int8]
 DEFINES_ID, DEFINES_MESSAGE, NAMES_PARENT, NAMES_MESSAGE, NAMES_DELIVERED = 0, 1, 2, 3, 4
 CONTROL = 8
 """Added to what it is where the event is control."""
+MOST_TARGET_BYTES = 64 << 20
+"""Of what is known about targets so much stays in memory."""
 TARGET_TYPES: list[type] = [np.int64, np.int64, np.int32]
 """Sends; where the targets of each begin; targets."""
 
@@ -386,12 +390,17 @@ class Matcher:
 
 
 class Targets:
-    """Whom messages are for, gathered from blobs. Those who are no process have numbers behind them."""
+    """Whom messages are for, gathered from blobs, on disk where they are many. Those who are no process have
+    numbers behind them."""
 
     def __init__(self, processes: int) -> None:
-        self._parts: list[tuple[Array, Array, Array]] = []
+        self._file = SpooledTemporaryFile(MOST_TARGET_BYTES, dir=scratch_folder())  # noqa: SIM115 (see `close`)
+        self._sizes: list[tuple[int, int]] = []
         self._processes = processes
         self.strangers: dict[str, int] = {}
+
+    def close(self) -> None:
+        self._file.close()
 
     def add(self, blob: Any) -> None:
         sends, ends, targets, names = unpack(blob, [*TARGET_TYPES, np.uint8])
@@ -403,22 +412,42 @@ class Targets:
             unknown = targets < 0
             targets = targets.copy()
             targets[unknown] = np.array(numbers, np.int32)[-2 - targets[unknown]]
-        self._parts.append((sends, np.diff(ends, prepend=0), targets))
+        self._sizes.append((len(sends), len(targets)))
+        for values in (sends, np.diff(ends, prepend=0), targets):
+            self._file.write(values.tobytes())
+
+    def _parts(self) -> Iterator[tuple[Array, Array, Array]]:
+        """Sends, how many targets each has, and all targets, as they came."""
+        self._file.seek(0)
+        for sends, targets in self._sizes:
+            yield (
+                np.frombuffer(self._file.read(8 * sends), np.int64),
+                np.frombuffer(self._file.read(8 * sends), np.int64),
+                np.frombuffer(self._file.read(4 * targets), np.int32),
+            )
 
     def of(self, wanted: Callable[[Array], Array]) -> Addressed:
         """Those of the sends for which `wanted` says so, in the order of their numbers."""
         nothing = np.empty(0, np.int64)
         parts: list[tuple[Array, Array, Array]] = [(nothing, nothing, np.empty(0, np.int32))]
-        for sends, counts, targets in self._parts:
+        for sends, counts, targets in self._parts():
             keep = wanted(sends)
             parts.append((sends[keep], counts[keep], targets[np.repeat(keep, counts)]))
         sends, counts, targets = (np.concatenate(column) for column in zip(*parts, strict=True))
+        del parts
         order = np.argsort(sends, kind="stable")
         begins = np.cumsum(counts) - counts
         ends = np.cumsum(counts[order])
         shift = begins[order] - (ends - counts[order])
         taken = np.repeat(shift, counts[order]) + np.arange(len(targets))
         return Addressed(sends[order], ends, targets[taken])
+
+    def for_process(self, process: int) -> Array:
+        """The sends of all messages for one process, in order."""
+        parts = [np.empty(0, np.int64)]
+        for sends, counts, targets in self._parts():
+            parts.append(np.repeat(sends, counts)[targets == process])
+        return np.unique(np.concatenate(parts))
 
 
 def read_pieces(

@@ -1,0 +1,117 @@
+"""The same answer however the work is cut: partitions, input order, executors in processes of their own, a
+server of Spark Connect. Compared are the bytes of the files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from causet.formats.trace import write_trace
+from causet.spark import order
+from causet.spark.order import order_events
+from causet.spark.sinks import write_rows
+from causet.spark.sources import open_trace
+from logs import many_logs
+from test_spark_order import TRACES, real_traces
+from test_spark_session import LONG, connect_server  # noqa: F401 (a fixture)
+
+ROWS = 997
+"""Rows of a file here, so that there are many files."""
+
+ELSEWHERE = """
+import json, sys
+from pathlib import Path
+from causet.spark import order
+from causet.spark.session import spark_session
+from causet.spark.sources import open_trace
+from causet.spark.verification import verify
+sys.path.insert(0, sys.argv[1])
+from test_spark_same import ROWS, digest
+
+order.ROWS_PER_FILE = ROWS
+spark = spark_session(sys.argv[2])
+answers = {}
+for path in map(Path, sys.argv[4:]):
+    with open_trace(spark, path) as source:
+        found = digest(source.events, Path(sys.argv[3]) / path.name)
+        verdict = verify(source.events)
+        told = [list(row) for row in verdict.violations.collect()]
+        answers[path.name] = [found, verdict.status, verdict.counts, told]
+print(json.dumps(answers))
+spark.stop()
+"""
+
+
+def digest(events: DataFrame, folder: Path) -> list[str]:
+    files = write_rows(order_events(events).rows, folder, "parquet", overwrite=True)
+    return [sha256(file.read_bytes()).hexdigest() for file in files]
+
+
+@pytest.fixture(autouse=True)
+def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(order, "ROWS_PER_FILE", ROWS)
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("log") / "log.jsonl"
+    write_trace(path, many_logs(range(60), faults=False))
+    return path
+
+
+def check_partitions(spark: SparkSession, path: Path, work: Path) -> None:
+    with open_trace(spark, path) as source:
+        one = digest(source.events.coalesce(1), work / "out")
+        assert len(one) == -(-source.events.count() // ROWS)
+        assert digest(source.events.repartition(2), work / "out") == one
+        assert digest(source.events.orderBy(F.rand(7)).repartition(8), work / "out") == one
+
+
+def test_partitions_and_input_order_give_the_same_bytes(
+    spark: SparkSession, log: Path, tmp_path: Path
+) -> None:
+    check_partitions(spark, log, tmp_path)
+
+
+@real_traces
+@pytest.mark.parametrize("path", sorted(TRACES.glob("*.jsonl.gz")), ids=lambda path: path.name.split(".")[0])
+def test_so_they_do_for_real_executions(spark: SparkSession, path: Path, tmp_path: Path) -> None:
+    check_partitions(spark, path, tmp_path)
+
+
+def answers(master: str, work: Path, *paths: Path) -> dict[str, object]:
+    script = work / "elsewhere.py"
+    script.write_text(ELSEWHERE)
+    done = subprocess.run(
+        [sys.executable, script, Path(__file__).parent, master, work, *paths],
+        cwd=work,
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        env=dict(os.environ),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def test_a_server_of_spark_connect_gives_the_same_bytes(
+    connect_server: str,  # noqa: F811
+    log: Path,
+    tmp_path: Path,
+) -> None:
+    assert answers(connect_server, tmp_path, log) == answers("local[2]", tmp_path, log)
+
+
+def test_executors_in_processes_of_their_own_give_the_same_bytes(log: Path, tmp_path: Path) -> None:
+    paths = [log, *sorted(TRACES.glob("*.jsonl.gz"))]
+    assert answers("local-cluster[2,1,1024]", tmp_path, *paths) == answers("local[2]", tmp_path, *paths)
