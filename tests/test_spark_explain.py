@@ -337,8 +337,8 @@ def test_a_message_waits_for_what_precedes_it(seed: int) -> None:
         task = EventTask(
             names, np.array(run.first, np.int64), False, sends[message], 0, sends[message], waits
         )
-        with run.pages(tight=seed % 2 == 0) as pages:
-            found = task.found(pages, targets_of(run))["waits"] if waits else []
+        with run.pages(tight=seed % 2 == 0) as pages, targets_of(run) as targets:
+            found = task.found(pages, targets)["waits"] if waits else []
         assert len(found) == len(waits)
         for (receive, deliver), wait in zip(waits, found, strict=True):
             here = run.events[receive].process
@@ -365,8 +365,8 @@ def test_steps_in_process_order_are_taken_together_and_a_long_chain_is_cut(
     events += [Event("q", n + 1, parents=("p#3",) if n == 2 else ()) for n in range(6)]
     run = Slow(events)
     task = RelationTask(("p", "q"), np.array(run.first, np.int64), False, 10, 0)
-    with run.pages() as pages:
-        found = task.found(pages, Targets(2))
+    with run.pages() as pages, Targets(2) as targets:
+        found = task.found(pages, targets)
     assert found == {
         "relation": "after",
         "steps": 6,
@@ -374,8 +374,8 @@ def test_steps_in_process_order_are_taken_together_and_a_long_chain_is_cut(
         "left_out": 0,
     }
     monkeypatch.setattr(sys.modules[RelationTask.__module__], "MOST_STEPS", 2)
-    with run.pages() as pages:
-        found = task.found(pages, Targets(2))
+    with run.pages() as pages, Targets(2) as targets:
+        found = task.found(pages, targets)
     assert (found["chain"], found["left_out"]) == ([[0, 2, 2], [7, 10, 3]], 1)
 
 

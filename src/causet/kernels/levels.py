@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from causet.kernels.merging import RUNS, TAKEN, Merge, begin_merge, next_event, pass_event
+from causet.kernels.merging import END, LEFT, Merge, begin_merge, take_events
 from causet.kernels.merging import WANTED as PAGE
 from causet.kernels.pages import ABSENT, Pages, View
 from causet.kernels.waiting import DONE_EVENTS, READY, WANTED, WATCHING, Waiting, nobody_waits, wake, watch
@@ -108,14 +108,19 @@ def fill_positions(pages: Pages) -> None:
 @njit(cache=True)
 def _rank(view: View, merge: Merge) -> bool:
     """Give out positions until all have one (True), or a page is missing (False)."""
-    mask = (1 << view.shift) - 1
-    while merge.counts[RUNS]:
-        e = next_event(view, merge)
-        if e == ABSENT:
+    slot_of, shift, positions, events = view.slot_of, view.shift, view.link_first, merge.events
+    mask = (1 << shift) - 1
+    position = view.first[-1] - merge.counts[LEFT]
+    while merge.counts[LEFT]:
+        take_events(view, merge)
+        if not merge.counts[END]:
             return False
-        slot = view.slot_of[e >> view.shift]
-        view.link_first[(slot << view.shift) + slot + (e & mask)] = merge.counts[TAKEN]
-        pass_event(view, merge)
+        for i in range(merge.counts[END]):
+            e = events[i]
+            slot = slot_of[e >> shift]
+            positions[(slot << shift) + slot + (e & mask)] = position
+            position += 1
+        merge.counts[LEFT] -= merge.counts[END]
     return True
 
 

@@ -17,6 +17,7 @@ from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 Array = np.ndarray[Any, Any]
 
@@ -36,7 +37,7 @@ KEPT_BYTES = 20
 
 
 class Piece(NamedTuple):
-    """Some events and some links of the execution, each in the order of its events."""
+    """Some events and some links of the execution, those of a page together, pages in their order."""
 
     events: Array
     times: Array
@@ -71,6 +72,24 @@ class Repeated(Exception):
         self.event = event
 
 
+@njit(cache=True)
+def by_page(events: Array) -> Array:
+    """The places of these events, by pages as narrow as they can be; within a page as they come."""
+    if not len(events):
+        return np.empty(0, np.int64)
+    low = events.min() >> NARROWEST
+    begin = np.zeros((events.max() >> NARROWEST) - low + 2, np.int64)
+    for event in events:
+        begin[(event >> NARROWEST) - low + 1] += 1
+    begin = np.cumsum(begin)
+    order = np.empty(len(events), np.int64)
+    for place in range(len(events)):
+        page = (events[place] >> NARROWEST) - low
+        order[begin[page]] = place
+        begin[page] += 1
+    return order
+
+
 def page_shift(events: int, processes: int, budget: int) -> int:
     """Pages as wide as possible while every process has the one at which it is in half the memory."""
     shift = WIDEST
@@ -99,6 +118,12 @@ class Pages:
         self._link_runs: list[Array] = []
         self.links = 0
 
+    def __enter__(self) -> Pages:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         self._arrived.close()
         self._kept.close()
@@ -111,7 +136,7 @@ class Pages:
         self._link_runs.append(self._append(piece.effects, piece.causes, piece.kinds))
 
     def _append(self, events: Array, *columns: Array) -> Array:
-        """Write columns that are sorted by event; for each page among them a row (page, count, offsets…)."""
+        """Write columns, those of a page together; for each page among them a row (page, count, offsets…)."""
         pages = events >> self.shift
         starts = np.flatnonzero(np.diff(pages, prepend=-1))
         runs = np.empty((len(starts), 3 + len(columns)), np.int64)

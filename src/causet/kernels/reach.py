@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from causet.kernels.chains import traffic
-from causet.kernels.merging import RUNS, WANTED, Merge, begin_merge, next_event, pass_event
+from causet.kernels.merging import AT, LEFT, WANTED, Merge, begin_merge, next_event, pass_event
 from causet.kernels.pages import ABSENT, Pages, View
 
 Array = np.ndarray[Any, Any]
@@ -241,11 +241,11 @@ def _look_ahead(view: View, merge: Merge, ahead: _Ahead, event: int, until: int)
     mask = (1 << view.shift) - 1
     counts = ahead.counts
     counts[MISSING] = ABSENT
-    while merge.counts[RUNS]:
+    while merge.counts[LEFT]:
         e = next_event(view, merge)
         if e == ABSENT:
             return PAGE
-        p = merge.heap[0]
+        p = merge.processes[merge.counts[AT]]
         if e == event:
             counts[BEGUN] = 1
             counts[LEAST] = 0
@@ -266,7 +266,7 @@ def _look_ahead(view: View, merge: Merge, ahead: _Ahead, event: int, until: int)
                 _put_near(ahead, steps, e)
         counts[LOOKED_AT] = 0
         counts[LEAST] = ABSENT
-        pass_event(view, merge)
+        pass_event(merge)
         if e == until:
             return ALL
     return ALL

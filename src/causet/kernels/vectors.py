@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from causet.kernels.merging import RUNS, WANTED, Merge, begin_merge, next_event, pass_event
+from causet.kernels.merging import AT, LEFT, WANTED, Merge, begin_merge, next_event, pass_event
 from causet.kernels.pages import ABSENT, Pages, View
 from causet.kernels.waiting import find, remove
 
@@ -211,13 +211,13 @@ def _taken(chunks: _Open, width: int) -> Chunks:
 @njit(cache=True)
 def _fill_chunks(view: View, merge: Merge, columns: Columns, kept: Kept, chunks: _Open, sums: bool) -> int:
     width = columns.knows.shape[1]
-    while merge.counts[RUNS]:
+    while merge.counts[LEFT]:
         e = next_event(view, merge)
         if e == ABSENT:
             return PAGE
         if chunks.counts[0] == len(chunks.full):
             return FULL
-        p = merge.heap[0]
+        p = merge.processes[merge.counts[AT]]
         if not _learn(view, columns, kept, e, p):
             return MORE
         rank = e - view.first[p]
@@ -233,7 +233,7 @@ def _fill_chunks(view: View, merge: Merge, columns: Columns, kept: Kept, chunks:
             chunks.number[at] = rank >> chunks.shift
             chunks.events[at] = within + 1
             chunks.counts[0] += 1
-        pass_event(view, merge)
+        pass_event(merge)
     return ALL
 
 
@@ -268,15 +268,15 @@ def known_counts(pages: Pages, processes: Array, uses: Array, events: Array, col
 
 @njit(cache=True)
 def _answer(view: View, merge: Merge, columns: Columns, kept: Kept, asked: _Asked) -> int:
-    while merge.counts[RUNS]:
+    while merge.counts[LEFT]:
         e = next_event(view, merge)
         if e == ABSENT:
             return PAGE
-        p = merge.heap[0]
+        p = merge.processes[merge.counts[AT]]
         if not _learn(view, columns, kept, e, p):
             return MORE
         while asked.at[p] < asked.until[p] and asked.events[asked.at[p]] == e:
             asked.answers[asked.at[p]] = columns.knows[p, asked.columns[asked.at[p]]]
             asked.at[p] += 1
-        pass_event(view, merge)
+        pass_event(merge)
     return ALL

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from causet.kernels.merging import RUNS, WANTED, Merge, begin_merge, next_event, pass_event
+from causet.kernels.merging import AT, LEFT, WANTED, Merge, begin_merge, next_event, pass_event
 from causet.kernels.pages import ABSENT, Pages, View
 from causet.kernels.waiting import find, remove
 
@@ -213,13 +213,13 @@ def _rehash(keys: Array, values: Array, table: Array, beside: Array) -> None:
 @njit(cache=True)
 def _judge(view: View, merge: Merge, here: Senders, columns: Columns, flying: Flying, free: Array) -> int:
     mask = (1 << view.shift) - 1
-    while merge.counts[RUNS]:
+    while merge.counts[LEFT]:
         e = next_event(view, merge)
         if e == ABSENT:
             return PAGE
         slot = view.slot_of[e >> view.shift]
         info = view.info[(slot << view.shift) + (e & mask)]
-        p = merge.heap[0]
+        p = merge.processes[merge.counts[AT]]
         if info > 0:
             if info > 1 and not free[0]:
                 return MORE
@@ -229,7 +229,7 @@ def _judge(view: View, merge: Merge, here: Senders, columns: Columns, flying: Fl
                 return FULL
             send = view.links[view.link_first[(slot << view.shift) + slot + (e & mask)]]
             _deliver(e, p, send, here, columns, flying, free)
-        pass_event(view, merge)
+        pass_event(merge)
     return ALL
 
 

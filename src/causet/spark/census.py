@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -23,8 +24,10 @@ Array = np.ndarray[Any, Any]
 
 SEND, RECEIVE, DELIVER, LOCAL = 1, 2, 3, 0
 """Kinds of events as numbers."""
-RANK = "__rank"
+RANK = "__causet_rank"
 """The column for the number of an event within its process, where seq has gaps."""
+NUMBER = "__causet_number"
+_NAME, _FIRST = "__causet_name", "__causet_first"
 
 _TYPES = {
     "kind": T.StringType(),
@@ -148,6 +151,16 @@ def take_census(events: DataFrame, targets: bool = False) -> tuple[DataFrame, Ce
         return events.withColumn(RANK, F.col("seq")), census
     in_order = Window.partitionBy("process").orderBy("seq")
     return events.withColumn(RANK, F.dense_rank().over(in_order).cast("long")), census
+
+
+def with_number(numbered: DataFrame, census: Census) -> DataFrame:
+    """The events with their numbers, as NUMBER."""
+    begins = pa.table(
+        {_NAME: pa.array(census.processes, pa.string()), _FIRST: pa.array(census.first[:-1], pa.int64())}
+    )
+    table = numbered.sparkSession.createDataFrame(begins)
+    known = numbered.join(F.broadcast(table), F.col("process") == F.col(_NAME))
+    return known.withColumn(NUMBER, F.col(_FIRST) + F.col(RANK).cast("long") - 1).drop(_NAME, _FIRST)
 
 
 def _check(row: Row) -> None:

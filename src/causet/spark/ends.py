@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from causet.formats.execution import Fault
 from causet.kernels.pages import Pages
 from causet.spark.blobs import pack, unpack
-from causet.spark.census import RANK, Census, field
+from causet.spark.census import NUMBER, Census, field, with_number
 from causet.spark.faults import bad_input, log_faults
 from causet.spark.order import LevelsTask
 from causet.spark.skeleton import (
@@ -101,11 +101,8 @@ def none_of(kind: type) -> Any:
 
 def values_of(numbered: DataFrame, census: Census, layout: Layout) -> DataFrame:
     """(number, time, place) of each event; the place is what `numbered` has as PLACE."""
-    begins = [(name, int(first)) for name, first in zip(census.processes, census.first[:-1], strict=True)]
-    table = numbered.sparkSession.createDataFrame(begins, "__name string, __first long")
-    known = numbered.join(F.broadcast(table), F.col("process") == F.col("__name"))
-    return known.select(
-        (F.col("__first") + F.col(RANK).cast("long") - 1).alias("number"),
+    return with_number(numbered, census).select(
+        F.col(NUMBER).alias("number"),
         _filled(field(numbered, "time"), layout.time).alias("time"),
         _filled(F.col(PLACE), layout.place).alias("place"),
     )
@@ -126,7 +123,7 @@ def both_ends(numbered: DataFrame, census: Census, values: DataFrame, layout: La
     blobs = skeleton(numbered, census).persist()
     ranked = (
         blobs.repartition(1)
-        .mapInArrow(PositionsTask(census.processes, census.first, census.floats, layout), SCHEMA)
+        .mapInArrow(PositionsTask(census.first, census.floats, layout), SCHEMA)
         .persist()
     )
     try:

@@ -18,20 +18,22 @@ from pyspark.sql import functions as F
 
 from causet.formats.execution import Fault
 from causet.kernels.levels import fill_positions
-from causet.kernels.pages import Pages
-from causet.spark.census import RANK, Census, take_census
+from causet.kernels.pages import NARROWEST, Pages
+from causet.spark.census import NUMBER, RANK, Census, take_census, with_number
 from causet.spark.faults import bad_input, log_faults
 from causet.spark.layout import is_sound, lay_out
 from causet.spark.memory import memory_allowed
 from causet.spark.skeleton import BLOCKS, Batches, Notes, read_pieces, skeleton
+from causet.spark.sources_values import quoted
 
 Array = np.ndarray[Any, Any]
 
-CHUNK = 8
-"""Results go back to the rows 2^8 events at a time."""
+SHIFT = NARROWEST
+"""Results go back to the rows 2^8 events at a time, in chunks by the events' numbers."""
 ROWS_PER_FILE = 500_000
 """Rows of one partition of the answer; depends on nothing but the log."""
-PROCESS, NUMBER = "__process", "__chunk"
+CHUNK = "__causet_chunk"
+ADDED = ("block", "repaired", "position")
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,9 @@ def order_events(events: DataFrame) -> Ordered:
         skeleton(numbered, census)
         .repartition(1)
         .mapInArrow(
-            LevelsTask(census.processes, census.first, census.floats),
-            f"{PROCESS} string, {NUMBER} long, block array<int>, "
-            f"repaired array<{'double' if census.floats else 'long'}>, position array<long>, note string",
+            LevelsTask(census.first, census.floats),
+            f"{CHUNK} long, block array<int>, repaired array<{'double' if census.floats else 'long'}>, "
+            "position array<long>, note string",
         )
         .persist()
     )
@@ -82,20 +84,14 @@ def order_events(events: DataFrame) -> Ordered:
 
 def _attached(numbered: DataFrame, found: DataFrame, census: Census) -> DataFrame:
     """Every row with its block, repaired time and position, in the order of positions."""
-    columns = [name for name in numbered.columns if name not in (RANK, "block", "repaired", "position")]
-    before = F.col(RANK) - 1
+    columns = [name for name in numbered.columns if name not in (RANK, *ADDED)]
     chunks = found.where(F.col("note").isNull()).drop("note")
     if fits(numbered, census.events):
         chunks = F.broadcast(chunks)
-    wide = numbered.drop("block", "repaired", "position").join(
-        chunks,
-        (F.col("process") == F.col(PROCESS)) & (F.shiftright(before, CHUNK) == F.col(NUMBER)),
-    )
-    place = before.bitwiseAND((1 << CHUNK) - 1).cast("int")
-    rows = wide.select(
-        *(F.col(f"`{name}`") for name in columns),
-        *(F.get(name, place).alias(name) for name in ("block", "repaired", "position")),
-    )
+    events = with_number(numbered.drop(*ADDED), census)
+    wide = events.join(chunks, F.shiftright(NUMBER, SHIFT) == F.col(CHUNK))
+    place = F.col(NUMBER).bitwiseAND((1 << SHIFT) - 1).cast("int")
+    rows = wide.select(*map(quoted, columns), *(F.get(name, place).alias(name) for name in ADDED))
     parts = max(1, -(-census.events // ROWS_PER_FILE))
     part = (F.col("position") / F.lit(ROWS_PER_FILE)).cast("int")
     return rows.repartitionById(parts, part).sortWithinPartitions("position")
@@ -123,20 +119,16 @@ def _bytes(setting: str | None) -> int:
 
 @dataclass(frozen=True)
 class LevelsTask:
-    """The one task: blobs in, for every chunk of every process its blocks, repaired times and positions."""
+    """The one task: blobs in, for every chunk of events its blocks, repaired times and positions."""
 
-    processes: tuple[str, ...]
     first: Array
     floats: bool
 
     def __call__(self, batches: Batches) -> Batches:
         notes = Notes()
         pieces = read_pieces(batches, np.float64 if self.floats else np.int64, notes)
-        pages = lay_out(self.first, self.floats, pieces, memory_allowed())
-        try:
+        with lay_out(self.first, self.floats, pieces, memory_allowed()) as pages:
             yield from self._found(pages, notes)
-        finally:
-            pages.close()
 
     def _found(self, pages: Pages, notes: Notes) -> Batches:
         if not is_sound(pages, notes):
@@ -151,47 +143,28 @@ class LevelsTask:
     def _note(self, notes: Notes) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays(
             [
-                pa.nulls(1, pa.string()),
                 pa.nulls(1, pa.int64()),
                 pa.nulls(1, pa.list_(pa.int32())),
                 pa.nulls(1, pa.list_(pa.float64() if self.floats else pa.int64())),
                 pa.nulls(1, pa.list_(pa.int64())),
                 pa.array([notes.to_json()]),
             ],
-            names=[PROCESS, NUMBER, "block", "repaired", "position", "note"],
+            names=[CHUNK, *ADDED, "note"],
         )
 
     def _chunks(self, pages: Pages) -> Batches:
-        """Chunks of each process, in the order of the numbers of events; one may begin in one page and end in
-        the next."""
-        names = pa.array(self.processes, pa.string())
-        held: list[Array] = []
-        begin = 0
+        """Pages are no narrower than chunks, and a power of two of them."""
         for page in range(pages.count):
-            columns = [column.copy() for column in pages.resident(page)]
-            columns = [np.concatenate(pair) for pair in zip(held, columns, strict=True)] if held else columns
-            end = pages.span(page)[1]
-            process, number, cuts = self._cuts(begin, end)
-            last = page == pages.count - 1
-            whole = len(cuts) - 1 if last or self._ends_chunk(end) else len(cuts) - 2
-            stop = int(cuts[whole])
-            if whole:
-                offsets = pa.array(cuts[: whole + 1] - begin, pa.int32())
-                lists = [
-                    pa.ListArray.from_arrays(offsets, self._values(number_, column[: stop - begin]))
-                    for number_, column in enumerate(columns)
-                ]
-                yield pa.RecordBatch.from_arrays(
-                    [
-                        names.take(pa.array(process[:whole])),
-                        pa.array(number[:whole]),
-                        *lists,
-                        pa.nulls(whole, pa.string()),
-                    ],
-                    names=[PROCESS, NUMBER, "block", "repaired", "position", "note"],
-                )
-            held = [column[stop - begin :] for column in columns]
-            begin = stop
+            low, high = pages.span(page)
+            numbers = np.arange(low >> SHIFT, ((high - 1) >> SHIFT) + 1)
+            ends = np.minimum((numbers + 1) << SHIFT, high) - low
+            offsets = pa.array(np.append(0, ends), pa.int32())
+            lists = [
+                pa.ListArray.from_arrays(offsets, self._values(number, column.copy()))
+                for number, column in enumerate(pages.resident(page))
+            ]
+            columns = [pa.array(numbers), *lists, pa.nulls(len(numbers), pa.string())]
+            yield pa.RecordBatch.from_arrays(columns, names=[CHUNK, *ADDED, "note"])
 
     def _values(self, number: int, column: Array) -> Any:
         """A column of what was found; a repaired time is null where no time came before."""
@@ -199,22 +172,3 @@ class LevelsTask:
             return pa.array(column)
         none = -np.inf if self.floats else np.iinfo(np.int64).min
         return pa.array(column, mask=column == none)
-
-    def _cuts(self, begin: int, end: int) -> tuple[Array, Array, Array]:
-        """Chunks of the events from begin to end: their processes, their numbers, and where they begin, with
-        the end behind the last. `begin` begins a chunk."""
-        first = self.first
-        low = int(np.searchsorted(first, begin, side="right")) - 1
-        high = int(np.searchsorted(first, end, side="left"))
-        starts = np.maximum(first[low:high], begin)
-        ends = np.minimum(first[low + 1 : high + 1], end)
-        counts = -(-(ends - starts) // (1 << CHUNK))
-        process = np.repeat(np.arange(low, high), counts)
-        within = np.arange(len(process)) - np.repeat(np.cumsum(counts) - counts, counts)
-        cuts = np.repeat(starts, counts) + (within << CHUNK)
-        number = (cuts - first[process]) >> CHUNK
-        return process, number, np.append(cuts, end)
-
-    def _ends_chunk(self, end: int) -> bool:
-        process = int(np.searchsorted(self.first, end, side="right")) - 1
-        return bool(((end - self.first[process]) & ((1 << CHUNK) - 1)) == 0)

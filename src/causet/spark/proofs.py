@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 
 from causet.kernels.chains import shortest_chains
 from causet.kernels.levels import fill_levels
+from causet.kernels.pages import Pages
 from causet.spark.census import Census
 from causet.spark.layout import lay_out
 from causet.spark.memory import memory_allowed
@@ -88,28 +89,28 @@ class ChainTask:
     wanted: Sequence[tuple[int, int]]
 
     def __call__(self, batches: Batches) -> Batches:
-        targets = Targets(len(self.first) - 1)
-        pieces = read_pieces(batches, np.float64 if self.floats else np.int64, Notes(), targets)
-        pages = lay_out(self.first, self.floats, pieces, memory_allowed())
-        try:
-            fill_levels(pages)
-            inbox: tuple[int, Array] | None = None
-            for delivery, send in self.wanted:
-                me = pages.process_of(delivery)
-                if inbox is None or inbox[0] != me:
-                    inbox = me, targets.for_process(me)
-                addressed = inbox[1]
-                for number, layer in enumerate(shortest_chains(pages, delivery, send, addressed), start=1):
-                    event, known = layer
-                    yield pa.RecordBatch.from_arrays(
-                        [
-                            pa.array(np.full(len(event), delivery, np.int64)),
-                            pa.array(np.full(len(event), number, np.int32)),
-                            pa.array(event),
-                            pa.array(known),
-                        ],
-                        names=["delivery", "layer", "event", "send"],
-                    )
-        finally:
-            pages.close()
-            targets.close()
+        kind = np.float64 if self.floats else np.int64
+        with Targets(len(self.first) - 1) as targets:
+            pieces = read_pieces(batches, kind, Notes(), targets)
+            with lay_out(self.first, self.floats, pieces, memory_allowed()) as pages:
+                yield from self._found(pages, targets)
+
+    def _found(self, pages: Pages, targets: Targets) -> Batches:
+        fill_levels(pages)
+        inbox: tuple[int, Array] | None = None
+        for delivery, send in self.wanted:
+            me = pages.process_of(delivery)
+            if inbox is None or inbox[0] != me:
+                inbox = me, targets.for_process(me)
+            addressed = inbox[1]
+            for number, layer in enumerate(shortest_chains(pages, delivery, send, addressed), start=1):
+                event, known = layer
+                yield pa.RecordBatch.from_arrays(
+                    [
+                        pa.array(np.full(len(event), delivery, np.int64)),
+                        pa.array(np.full(len(event), number, np.int32)),
+                        pa.array(event),
+                        pa.array(known),
+                    ],
+                    names=["delivery", "layer", "event", "send"],
+                )

@@ -58,15 +58,12 @@ class ReachTask:
     floats: bool
 
     def __call__(self, batches: Batches) -> Batches:
-        notes, targets = Notes(), Targets(len(self.processes))
+        notes = Notes()
         kind = np.float64 if self.floats else np.int64
-        pieces = read_pieces(batches, kind, notes, targets)
-        pages = lay_out(self.first, self.floats, pieces, memory_allowed())
-        try:
-            found = self.found(pages, targets) if is_sound(pages, notes) else None
-        finally:
-            pages.close()
-            targets.close()
+        with Targets(len(self.processes)) as targets:
+            pieces = read_pieces(batches, kind, notes, targets)
+            with lay_out(self.first, self.floats, pieces, memory_allowed()) as pages:
+                found = self.found(pages, targets) if is_sound(pages, notes) else None
         answer = json.dumps({"notes": notes.to_json(), "found": found})
         yield pa.RecordBatch.from_arrays([pa.array([answer], pa.string())], names=["answer"])
 

@@ -25,10 +25,10 @@ from pyspark.sql import functions as F
 
 from causet.kernels.keys import find_keys
 from causet.kernels.names import hash_texts, name_table, number_names, parse_references, text_buffers
-from causet.kernels.pages import ABSENT, DELIVERY, PLAIN, SENT, Piece
+from causet.kernels.pages import ABSENT, DELIVERY, PLAIN, SENT, Piece, by_page
 from causet.kernels.verify import Addressed
 from causet.spark.blobs import pack, unpack
-from causet.spark.census import LOCAL, RANK, Census, kind_number
+from causet.spark.census import LOCAL, NUMBER, Census, kind_number, with_number
 from causet.spark.census import field as column
 from causet.spark.memory import scratch_folder
 
@@ -98,8 +98,7 @@ def skeleton(numbered: DataFrame, census: Census, *, deliveries: bool = False) -
     buckets = max(1, 2 * census.events // BUCKET_KEYS) if census.messages or census.own_ids else 0
 
     wanted = [
-        F.col("process"),
-        F.col(RANK).cast("long").alias("rank"),
+        F.col(NUMBER).alias("number"),
         column(numbered, "time").cast("double" if census.floats else "long").alias("time"),
     ]
     if census.own_ids:
@@ -113,7 +112,7 @@ def skeleton(numbered: DataFrame, census: Census, *, deliveries: bool = False) -
         wanted.append(F.coalesce(column(numbered, "control"), F.lit(False)).alias("control"))
     if deliveries:
         wanted.append(_list(numbered, "to"))
-    selected = numbered.select(*wanted)
+    selected = with_number(numbered, census).select(*wanted)
     packer = Packer(
         names=pa.array(census.processes, pa.string()),
         first=census.first,
@@ -190,8 +189,7 @@ class Packer:
         def values(name: str) -> Any:
             return rows.column(name).chunk(0)
 
-        process = number.of(values("process"))
-        events = self.first[process] + values("rank").to_numpy(zero_copy_only=False) - 1
+        events = values("number").to_numpy()
         effects = causes = np.empty(0, np.int64)
         keys: list[tuple[Any, Array, Array]] = []
         if self.own_ids:
@@ -210,8 +208,7 @@ class Packer:
             what = np.array([0, DEFINES_MESSAGE, NAMES_MESSAGE, NAMES_DELIVERED], np.int8)[kinds[carries]]
             what += CONTROL * values("control").to_numpy(zero_copy_only=False)[carries].astype(np.int8)
             keys.append((values("message").take(pa.array(carries)), events[carries], what))
-        order = np.argsort(events, kind="stable")
-        by_effect = np.argsort(effects, kind="stable")
+        order, by_effect = by_page(events), by_page(effects)
         piece = Piece(
             events[order],
             self._times(values("time"))[order],
@@ -384,22 +381,25 @@ class Matcher:
             notes.add(MESSAGES, len(sent), [])
             notes.add(DELIVERIES, int(delivered.sum()) + len(unsent), [])
             self._note_repeated(low[unsent], high[unsent], events[unsent], notes)
-        order = np.argsort(effects, kind="stable")
+        order = by_page(effects)
         nothing = np.empty(0, np.int64)
         return pack(Piece(nothing, nothing, effects[order], cause_events[order], kinds[order]))
 
 
 class Targets:
     """Whom messages are for, gathered from blobs, on disk where they are many. Those who are no process have
-    numbers behind them."""
+    numbers behind them. For a `with`: it may have a file."""
 
     def __init__(self, processes: int) -> None:
-        self._file = SpooledTemporaryFile(MOST_TARGET_BYTES, dir=scratch_folder())  # noqa: SIM115 (see `close`)
+        self._file = SpooledTemporaryFile(MOST_TARGET_BYTES, dir=scratch_folder())  # noqa: SIM115 (see `__exit__`)
         self._sizes: list[tuple[int, int]] = []
         self._processes = processes
         self.strangers: dict[str, int] = {}
 
-    def close(self) -> None:
+    def __enter__(self) -> Targets:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def add(self, blob: Any) -> None:

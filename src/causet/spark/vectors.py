@@ -356,13 +356,10 @@ class _ColumnsTask:
                 yield piece
 
         budget = max(LEAST, memory_allowed() - USE_BYTES * len(uses))
-        pages = lay_out(self.first, self.floats, counted(), budget)
-        try:
+        with lay_out(self.first, self.floats, counted(), budget) as pages:
             if is_sound(pages, notes):
                 yield from self._found(pages, uses, group, questions)
             yield self._note(notes)
-        finally:
-            pages.close()
 
     def _found(self, pages: Pages, uses: Array, group: int, questions: list[list[Array]]) -> Batches:
         raise NotImplementedError

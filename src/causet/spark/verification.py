@@ -166,7 +166,7 @@ class VerifyTask:
     groups: list[Array]
 
     def __call__(self, batches: Batches) -> Batches:
-        notes, targets = Notes(), Targets(len(self.processes))
+        notes = Notes()
         group = 0
 
         def looked_at() -> Iterator[pa.RecordBatch]:
@@ -176,18 +176,15 @@ class VerifyTask:
                     group = batch.column(1)[0].as_py()
                 yield batch
 
-        pieces = read_pieces(looked_at(), np.float64 if self.floats else np.int64, notes, targets)
-        pages = lay_out(self.first, self.floats, pieces, memory_allowed())
         size = 0
-        try:
-            if is_sound(pages, notes):
-                for found in self._findings(pages, self.groups[group], targets):
-                    size += found.num_rows
-                    yield found
-            yield self._note(notes, group, size)
-        finally:
-            pages.close()
-            targets.close()
+        with Targets(len(self.processes)) as targets:
+            pieces = read_pieces(looked_at(), np.float64 if self.floats else np.int64, notes, targets)
+            with lay_out(self.first, self.floats, pieces, memory_allowed()) as pages:
+                if is_sound(pages, notes):
+                    for found in self._findings(pages, self.groups[group], targets):
+                        size += found.num_rows
+                        yield found
+        yield self._note(notes, group, size)
 
     def _findings(self, pages: Pages, senders: Array, targets: Targets) -> Batches:
         column_of = np.full(len(self.processes), -1)
