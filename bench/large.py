@@ -45,14 +45,14 @@ def measure(events: int) -> Iterator[Result]:
 
 def _compare(spark: Any, log: Path, out: Path, events: int) -> Iterator[Result]:
     from causet.spark.order import order_events
+    from causet.spark.sinks import write_rows
     from causet.spark.verification import verify
 
     rows = spark.read.parquet(str(log))
 
     def order() -> str:
-        order_events(rows).rows.write.parquet(str(out))
         digest = sha256()
-        for part in sorted(out.glob("part-*")):
+        for part in write_rows(order_events(rows).rows, out, "parquet"):
             digest.update(part.read_bytes())
         shutil.rmtree(out)
         return digest.hexdigest()

@@ -6,6 +6,7 @@ memory is the largest resident set among the workers' Python processes, read whi
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -118,18 +119,22 @@ def _first_result(work: Path, plan: Plan) -> Iterator[Result]:
     subprocess.run(
         [*causet, "simulate", "-p", "matrix", "-m", "200", "-o", trace], check=True, capture_output=True
     )
-    plain = (
+    plain = work / "plain.py"
+    plain.write_text(
         "from pyspark.sql import SparkSession\n"
         f"rows = SparkSession.builder.getOrCreate().read.json({str(trace)!r}).select('process', 'seq')\n"
         "rows = rows.mapInArrow(lambda batches: batches, 'process string, seq long').orderBy('seq')\n"
         "print(len(rows.collect()))\n"
     )
-    commands = {"verify": [*causet, "verify", str(trace)], "plain": [sys.executable, "-c", plain]}
+    commands = {"verify": [*causet, "verify", str(trace)], "plain": [sys.executable, str(plain)]}
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     taken: dict[str, float] = {}
     for _ in range(2 + plan.turns):  # the first time makes what is kept for quick starts
         for name, command in commands.items():
             begin = monotonic()
-            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+            with subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+            ) as process:
                 assert process.stdout is not None
                 if not process.stdout.readline():
                     raise Spoilt(f"{name} printed nothing")

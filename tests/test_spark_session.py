@@ -224,7 +224,8 @@ def test_only_the_jvm_of_a_session_prints_into_the_file_that_is_named(bare: Path
     binary = java.home_for_spark(java.Java(fake_java(bare / "mine", "17"), "17")) / "bin" / "java"
     session, launcher = "org.apache.spark.deploy.SparkSubmit", "org.apache.spark.launcher.Main"
     environment = {**os.environ, java.OUTPUT: str(bare / "said")}
-    for arguments, printed in (([session], ""), ([launcher, session], f"{launcher}\n{session}\n")):
+    quick = "-XX:TieredStopAtLevel=1\n-XX:+UseSerialGC"  # it lives for a moment
+    for arguments, printed in (([session], ""), ([launcher, session], f"{quick}\n{launcher}\n{session}\n")):
         done = subprocess.run(
             [binary, *arguments], capture_output=True, text=True, env=environment, check=True
         )

@@ -15,7 +15,7 @@ from causet.formats.trace import check_acyclic
 from causet.model import BadInput, Event
 from causet.protocols import protocol_named
 from causet.simulate.schedule import replay
-from causet.spark import verification
+from causet.spark import skeleton, verification
 from causet.spark.census import take_census
 from causet.spark.verification import Verdict, verify
 from logs import frame, many_logs, mutated, random_log, shuffled, together
@@ -67,6 +67,7 @@ def test_one_log_is_judged_as_the_oracle_judges_it(spark: SparkSession, seed: in
 def test_many_findings_are_settled_by_the_workers_as_few_are_by_the_driver(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, seeds: range
 ) -> None:
+    monkeypatch.setattr(skeleton, "SMALL", 0)
     monkeypatch.setattr(verification, "FEW", 0)
     events = many_logs(seeds)
     assert judge(events).duplicates and judge(events).strangers and judge(events).undelivered

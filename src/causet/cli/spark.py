@@ -58,23 +58,25 @@ def settings_of_spark(texts: tuple[str, ...]) -> dict[str, str]:
 
 @contextmanager
 def session(
-    master: str | None, conf: Mapping[str, str] | None = None, what: str = "working"
+    master: str | None, conf: Mapping[str, str] | None = None, what: str = "working", brief: bool = False
 ) -> Iterator[SparkSession]:
-    """A session, with progress on the terminal. One that was there before is used, and stays.
+    """A session, with progress on the terminal. One that was there before is used, and stays. A brief one is
+    for a little data.
 
     What does not start is BadInput. However the block is left, its jobs are stopped: interrupted, terminated,
     or in good order.
     """
     from causet.spark.progress import show_progress
     from causet.spark.sentences import translated
-    from causet.spark.session import active_session, spark_session, stop_session
+    from causet.spark.session import active_session, spark_session, start_workers, stop_session
 
     _silence()
     spark = active_session()
     ours = spark is None
     if spark is None:
         with _starting(), _handlers_kept():
-            spark = spark_session(master, conf, silent=True)
+            spark = spark_session(master, conf, silent=True, brief=brief)
+        start_workers(spark)
     try:
         with _ended_by_signals(), show_progress(spark, what), translated(), _jvm_missed():
             yield spark

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from causet.spark.sources import Source
 
 MOST_PLACES = 3
+LITTLE = 16 << 20
+"""Bytes of input for which it does not pay to optimise anything."""
 
 
 @contextmanager
@@ -27,7 +29,7 @@ def execution(
     what: str,
 ) -> Iterator[Source]:
     """The inputs as one execution, checked. What is wrong with an event is told with its place."""
-    with session(master, conf, what) as spark:
+    with session(master, conf, what, brief=_is_little(inputs)) as spark:
         from causet.spark.faults import BadEvents
         from causet.spark.sources import open_trace
 
@@ -37,6 +39,16 @@ def execution(
                 yield source
             except BadEvents as error:
                 raise BadInput(f"{_places(source, error)}: {error}") from None
+
+
+def _is_little(inputs: tuple[Path, ...]) -> bool:
+    try:
+        sizes = [
+            path.stat().st_size * (10 if path.suffix == ".gz" else 1) for path in inputs if path.is_file()
+        ]
+    except OSError:
+        return False
+    return len(sizes) == len(inputs) and sum(sizes) <= LITTLE
 
 
 def _places(source: Source, error: BadEvents) -> str:

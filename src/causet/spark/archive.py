@@ -30,7 +30,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyspark
 
@@ -45,6 +45,8 @@ UNUSED = 30 * DAY
 """Archives of other Sparks and Javas are removed when nobody has used them for so long."""
 ROOM = 2**30
 """An archive takes 0.2 GB. Where less room than this is left, there are better uses for it."""
+TRAINING = "2"
+"""Changes when other classes are worth having in the archive."""
 LONGEST = 3600
 """Making an archive takes a minute of an idle machine; what takes so long is stuck."""
 ASIDE = (
@@ -77,6 +79,7 @@ def _made_of(java: Java) -> str:
     states = [(file.name, file.stat()) for file in files if file.is_file()]
     return " ".join(
         [
+            TRAINING,
             pyspark.__version__,
             java.version,
             SCRIPT,  # has a hand in the class path
@@ -224,26 +227,34 @@ def _list_classes(classes: Path, folder: Path) -> None:
 
 
 def typical_jobs(spark: SparkSession, folder: Path) -> None:
-    """What the pipeline does with every trace: read, map in Arrow, shuffle, sort, join, write, collect."""
+    """What the pipeline does: a small trace with a fault, read, audited, explained, verified and ordered;
+    then what only large traces need."""
+    from causet.spark.auditing import audit
+    from causet.spark.explaining import explain
+    from causet.spark.order import order_events
+    from causet.spark.sinks import write_rows
+    from causet.spark.sources import open_trace
+    from causet.spark.verification import verify
 
-    def same(batches: Iterator[Any]) -> Iterator[Any]:
-        yield from batches
-
-    events = folder / "events.jsonl"
-    lines = [{"process": f"p{i % 3}", "seq": i // 3, "time": i / 2, "refs": [i]} for i in range(60)]
-    events.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    read = spark.read.schema("process string, seq long, time double, refs array<long>").json(str(events))
-    mapped = read.mapInArrow(same, read.schema)
-    parted = mapped.repartition(3, "process").sortWithinPartitions("process", "seq")
-    parted.write.parquet(str(folder / "parquet"))
-    again = spark.read.parquet(str(folder / "parquet"))
+    lines = [
+        *({"process": "p0", "seq": n, "kind": "send", "message": f"m{n}", "to": ["p1"]} for n in (1, 2)),
+        *({"process": "p1", "seq": n, "kind": "deliver", "message": f"m{3 - n}"} for n in (1, 2)),
+        {"process": "p1", "seq": 3, "parents": ["p0#1"], "time": 5, "text": "a local event"},
+    ]
+    trace = folder / "trace.jsonl"
+    trace.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with open_trace(spark, trace) as source:
+        source.check()
+        verify(source.events).violations.collect()
+        write_rows(order_events(source.events).rows, folder / "rows", "parquet")
+        audit(source.events)
+        explain(source.events, "p1#3")
+    again = spark.read.parquet(str(folder / "rows"))
     counts = again.groupBy("process").count()
-    again.join(counts, "process").filter("count > 1").orderBy("time").mapInArrow(
-        same, "process string, seq long, time double, refs array<long>, count long"
-    ).toArrow()
-    again.join(counts.hint("merge"), "process").limit(5).collect()
-    again.groupBy("process").applyInArrow(lambda table: table, again.schema).collect()
-    spark.createDataFrame([("p0", 1)], "process string, seq long").count()
+    again.join(counts.hint("merge"), "process").orderBy("time").toArrow()
+    again.repartition(3, "process").groupBy("process").applyInArrow(
+        lambda table: table, again.schema
+    ).collect()
 
 
 def _dump(java: Java, classes: Path, archive: Path) -> None:

@@ -122,9 +122,7 @@ def both_ends(numbered: DataFrame, census: Census, values: DataFrame, layout: La
     block; BadInput if the events are no execution."""
     blobs = skeleton(numbered, census).persist()
     ranked = (
-        blobs.repartition(1)
-        .mapInArrow(PositionsTask(census.first, census.floats, layout), SCHEMA)
-        .persist()
+        blobs.repartition(1).mapInArrow(PositionsTask(census.first, census.floats, layout), SCHEMA).persist()
     )
     try:
         notes = Notes()

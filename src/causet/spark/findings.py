@@ -31,15 +31,6 @@ NEVER = 3
 """A finding beside those of the kernel: never delivered where it was addressed."""
 FINDINGS = "what tinyint, delivery long, process string, send long, missing long"
 """Events by their numbers. `process` is where it happened, or should have."""
-NOTHING = pa.table(
-    {
-        "what": pa.array([], pa.int8()),
-        "delivery": pa.array([], pa.int64()),
-        "process": pa.array([], pa.string()),
-        "send": pa.array([], pa.int64()),
-        "missing": pa.array([], pa.int64()),
-    }
-)
 FEW = 200_000
 """Findings that the driver settles by itself."""
 PAIRS = "process string, message string"

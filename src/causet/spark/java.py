@@ -58,7 +58,10 @@ for argument do
   esac
   set -- "$@" "$argument"
 done
-if [ -n "$session" ] && [ -z "$launcher" ] && [ -n "${output}" ]; then
+if [ -n "$launcher" ]; then
+  exec {java} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "$@"
+fi
+if [ -n "$session" ] && [ -n "${output}" ]; then
   exec >>"${output}" 2>&1
 fi
 exec {java} "$@"

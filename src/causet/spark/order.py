@@ -23,14 +23,14 @@ from causet.spark.census import NUMBER, RANK, Census, take_census, with_number
 from causet.spark.faults import bad_input, log_faults
 from causet.spark.layout import is_sound, lay_out
 from causet.spark.memory import memory_allowed
-from causet.spark.skeleton import BLOCKS, Batches, Notes, read_pieces, skeleton
+from causet.spark.skeleton import BLOCKS, Batches, Notes, read_pieces, with_skeleton
 from causet.spark.sources_values import quoted
 
 Array = np.ndarray[Any, Any]
 
 SHIFT = NARROWEST
 """Results go back to the rows 2^8 events at a time, in chunks by the events' numbers."""
-ROWS_PER_FILE = 500_000
+ROWS_PER_FILE = 1_000_000
 """Rows of one partition of the answer; depends on nothing but the log."""
 CHUNK = "__causet_chunk"
 ADDED = ("block", "repaired", "position")
@@ -61,16 +61,11 @@ def causal_order() -> Callable[[DataFrame], DataFrame]:
 def order_events(events: DataFrame) -> Ordered:
     """The execution in causal order, with the faults of its log."""
     numbered, census = take_census(events)
-    found = (
-        skeleton(numbered, census)
-        .repartition(1)
-        .mapInArrow(
-            LevelsTask(census.first, census.floats),
-            f"{CHUNK} long, block array<int>, repaired array<{'double' if census.floats else 'long'}>, "
-            "position array<long>, note string",
-        )
-        .persist()
+    schema = (
+        f"{CHUNK} long, block array<int>, repaired array<{'double' if census.floats else 'long'}>, "
+        "position array<long>, note string"
     )
+    found = with_skeleton(numbered, census, LevelsTask(census.first, census.floats), schema).persist()
     notes = Notes()
     for row in found.where(F.col("note").isNotNull()).select("note").collect():
         notes.merge(row[0])

@@ -21,7 +21,7 @@ from causet.kernels.pages import Pages
 from causet.spark.census import Census
 from causet.spark.layout import lay_out
 from causet.spark.memory import memory_allowed
-from causet.spark.skeleton import Batches, Notes, Targets, for_groups, read_pieces
+from causet.spark.skeleton import Batches, Notes, Targets, read_pieces, with_skeleton
 
 Array = np.ndarray[Any, Any]
 
@@ -41,10 +41,10 @@ Layers = dict[int, dict[int, list[Step]]]
 """By delivery and distance: the messages on all shortest chains. Distance 1 is next to the delivered one."""
 
 
-def chain_layers(blobs: DataFrame, census: Census, early: Sequence[tuple[int, int]]) -> Layers:
+def chain_layers(numbered: DataFrame, census: Census, early: Sequence[tuple[int, int]]) -> Layers:
     """All shortest chains of these (delivery, send)."""
     task = ChainTask(census.first, census.floats, early)
-    found = for_groups(blobs, 1).mapInArrow(task, CHAIN_ROWS).toArrow()
+    found = with_skeleton(numbered, census, task, CHAIN_ROWS, deliveries=True).toArrow()
     event, send = (found.column(name).to_numpy() for name in ("event", "send"))
     columns = [
         found.column("delivery").to_pylist(),

@@ -32,7 +32,7 @@ from causet.spark.skeleton import (
     Notes,
     Targets,
     read_pieces,
-    skeleton,
+    with_skeleton,
 )
 
 Array = np.ndarray[Any, Any]
@@ -75,8 +75,7 @@ def ask(
     numbered: DataFrame, census: Census, task: ReachTask, deliveries: bool = False
 ) -> tuple[dict[str, Any], Notes]:
     """What the task finds, and its notes; BadInput if the events are no execution."""
-    blobs = skeleton(numbered, census, deliveries=deliveries).repartition(1)
-    (row,) = blobs.mapInArrow(task, "answer string").collect()
+    (row,) = with_skeleton(numbered, census, task, "answer string", deliveries=deliveries).collect()
     answer = json.loads(row.answer)
     notes = Notes()
     notes.merge(answer["notes"])

@@ -22,6 +22,7 @@ from threading import Thread
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -67,6 +68,10 @@ LATER = (
 )
 """Ten times what a method usually has to run before the JVM optimises it. A start is code that runs a few
 times, and optimising it kept one core busy; the methods of a job run so often within a second."""
+BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:CICompilerCount=1")
+FEW_TASKS = {"spark.sql.shuffle.partitions": "2"}
+"""No optimising at all: code for jobs of a few seconds takes longer to compile than to run. And no tasks that
+have nothing to do."""
 
 CONNECT_PORT, SPARK_PORT = 15002, 7077
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -94,11 +99,16 @@ class Place(NamedTuple):
 
 
 def spark_session(
-    master: str | None = None, conf: Mapping[str, str] | None = None, *, silent: bool = False
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    *,
+    silent: bool = False,
+    brief: bool = False,
 ) -> SparkSession:
     """The session that is there, or a new one; BadInput says why Spark does not start as it is asked to.
 
     With `silent`, what the JVM and the workers print goes nowhere: for commands, whose terminal is their own.
+    With `brief`, the session is for a little data: it is there sooner, and slow with a lot of it.
     """
     active = active_session()
     if active is not None:
@@ -112,7 +122,18 @@ def spark_session(
     if place.elsewhere:
         sql = {name: value for name, value in DEFAULTS.items() if name.startswith("spark.sql.")}
         return _started(SparkSession.builder.remote(place.url), {**sql, **wanted})
-    return _with_own_jvm(place, wanted, given, silent)
+    return _with_own_jvm(place, wanted, given, silent, brief)
+
+
+def start_workers(spark: SparkSession) -> None:
+    """Let the first Python worker start in the background, while the first jobs do without."""
+
+    def start() -> None:
+        with suppress(Exception):  # whatever it is, the job that wants a worker meets it as well
+            spark.range(1).mapInArrow(iter, "id long").collect()
+
+    if isinstance(spark, SparkSession):  # a server of Spark Connect has its workers
+        Thread(target=start, daemon=True).start()
 
 
 def active_session() -> SparkSession | None:
@@ -191,7 +212,7 @@ def _check_reachable(place: Place) -> None:
 
 
 def _with_own_jvm(
-    place: Place, wanted: Mapping[str, str], given: Mapping[str, str], silent: bool
+    place: Place, wanted: Mapping[str, str], given: Mapping[str, str], silent: bool, brief: bool
 ) -> SparkSession:
     java = find_java()
     for name in () if place.remote else ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
@@ -208,7 +229,7 @@ def _with_own_jvm(
     output = Path(_passing_folder(), "jvm") if silent else None
     with _environment({"JAVA_HOME": str(home_for_spark(java)), OUTPUT: str(output or "")}):
         try:
-            spark = _started(builder, _settings(place, java, wanted, given))
+            spark = _started(builder, _settings(place, java, wanted, given, brief))
         except BadInput as error:
             said = _said_at_the_end(output) if "JAVA_GATEWAY_EXITED" in str(error.__cause__) else ""
             raise (BadInput(f"Spark does not start: {said}") if said else error) from error.__cause__
@@ -225,14 +246,20 @@ def _remove_work(folder: Path) -> None:
 
 
 def _settings(
-    place: Place, java: Java, wanted: Mapping[str, str], given: Mapping[str, str]
+    place: Place,
+    java: Java,
+    wanted: Mapping[str, str],
+    given: Mapping[str, str],
+    brief: bool,
 ) -> dict[str, str]:
-    settings = {**DEFAULTS, **_worker_environment(place)}
-    options = [*archive_options(java), *LATER, *_quiet_options()]
+    settings = {**DEFAULTS, **(FEW_TASKS if brief else {}), **_worker_environment(place)}
+    options = [*archive_options(java), *(BRIEF if brief else LATER), *_quiet_options()]
     ours = {"spark.driver.defaultJavaOptions": options}
     if place.local:
         settings["spark.driver.memory"] = _driver_memory()
         settings["spark.connect.grpc.binding.address"] = "127.0.0.1"
+        if spark_home() == Path(pyspark.__file__).parent:
+            settings["spark.python.daemon.module"] = "causet.spark.daemon"
         ours["spark.executor.defaultJavaOptions"] = options  # the files are on this machine
     settings = {**_without(settings, given), **wanted}
     for name, words in ours.items():

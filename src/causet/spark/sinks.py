@@ -23,6 +23,7 @@ from pyspark.sql.types import DataType, DoubleType, FloatType, VariantType
 from causet.formats.files import reason
 from causet.formats.strict import show
 from causet.model import BadInput
+from causet.spark.footers import sort_encodings
 from causet.spark.sentences import from_spark, sentence_for, text_of
 from causet.spark.sources_values import quoted
 
@@ -169,6 +170,8 @@ def _renamed(folder: Path, form: str) -> list[str]:
     width = max(5, len(str(len(found))))
     names = []
     for number, (_, _, file) in enumerate(sorted(found)):
+        if form == "parquet":
+            sort_encodings(file)
         names.append(f"part-{number:0{width}}.{form}")
         file.rename(folder / names[-1])
     (folder / "_SUCCESS").touch()

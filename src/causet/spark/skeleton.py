@@ -38,6 +38,8 @@ Batches = Iterator[pa.RecordBatch]
 PIECE, KEYS, TARGETS, NOTE = 0, 1, 2, 3
 """What a blob holds: events and links; definitions and references to be matched; whom messages are for;
 faults as JSON."""
+SMALL = 1 << 17
+"""Events of an execution that one task packs, matches and looks at."""
 BLOB_ROWS = 1 << 18
 """Events that go into one blob."""
 BUCKET_KEYS = 500_000
@@ -92,9 +94,38 @@ class Notes:
         return json.dumps({"counts": self.counts, "examples": self.examples})
 
 
+Task = Callable[[Batches], Batches]
+
+
+def is_small(census: Census) -> bool:
+    """Whether one task should do everything: sooner done than several are started."""
+    return census.events <= SMALL
+
+
+def with_skeleton(
+    numbered: DataFrame, census: Census, task: Task, schema: str, *, deliveries: bool = False, groups: int = 1
+) -> DataFrame:
+    """What a task makes of the whole skeleton; or as many tasks as there are groups, of the same skeleton."""
+    if is_small(census) and groups == 1:
+        rows, steps = _prepared(numbered, census, deliveries)
+        return rows.coalesce(1).mapInArrow(OneAfterTheOther((*steps, task)), schema)
+    return for_groups(skeleton(numbered, census, deliveries=deliveries), groups).mapInArrow(task, schema)
+
+
 def skeleton(numbered: DataFrame, census: Census, *, deliveries: bool = False) -> DataFrame:
     """The blobs of an execution. With `deliveries`, links know which are deliveries, sends how many there
     are, and whom every message is for."""
+    rows, (packer, *matcher) = _prepared(numbered, census, deliveries)
+    packed = rows.mapInArrow(packer, SCHEMA)
+    if not matcher:
+        return packed
+    return packed.repartition(packer.buckets, "bucket").mapInArrow(matcher[0], SCHEMA)
+
+
+def _prepared(
+    numbered: DataFrame, census: Census, deliveries: bool
+) -> tuple[DataFrame, tuple[Packer] | tuple[Packer, Matcher]]:
+    """The rows that are packed, and the tasks that make the skeleton of them."""
     buckets = max(1, 2 * census.events // BUCKET_KEYS) if census.messages or census.own_ids else 0
 
     wanted = [
@@ -124,10 +155,21 @@ def skeleton(numbered: DataFrame, census: Census, *, deliveries: bool = False) -
         buckets=buckets,
         key=secrets.randbits(63),
     )
-    packed = selected.mapInArrow(packer, SCHEMA)
     if not buckets:
-        return packed
-    return packed.repartition(buckets, "bucket").mapInArrow(Matcher(deliveries, census.first), SCHEMA)
+        return selected, (packer,)
+    return selected, (packer, Matcher(deliveries, census.first))
+
+
+@dataclass(frozen=True)
+class OneAfterTheOther:
+    """Several steps as one task."""
+
+    steps: tuple[Task, ...]
+
+    def __call__(self, batches: Batches) -> Batches:
+        for step in self.steps:
+            batches = step(batches)
+        return batches
 
 
 def for_groups(blobs: DataFrame, groups: int) -> DataFrame:

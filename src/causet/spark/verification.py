@@ -25,7 +25,6 @@ from causet.spark.findings import (
     FEW,
     FINDINGS,
     NEVER,
-    NOTHING,
     FewFindings,
     Findings,
     ids_of,
@@ -44,9 +43,9 @@ from causet.spark.skeleton import (
     Batches,
     Notes,
     Targets,
-    for_groups,
+    is_small,
     read_pieces,
-    skeleton,
+    with_skeleton,
 )
 
 Array = np.ndarray[Any, Any]
@@ -88,32 +87,16 @@ class Verdict:
 def verify(events: DataFrame, chains: int = CHAINS) -> Verdict:
     """Judge an execution; its events may stand in any order, in any number of partitions."""
     numbered, census = take_census(events, targets=True)
-    blobs = skeleton(numbered, census, deliveries=True)
     groups = column_groups(census)
     task = VerifyTask(census.processes, census.first, census.floats, groups)
-    found = for_groups(blobs, len(groups)).mapInArrow(task, f"{FINDINGS}, note string").persist()
-    notes = Notes()
-    size = 0
-    for row in found.where(F.col("note").isNotNull()).select("note", "what", "send").collect():
-        size += row.send
-        if row.what == 0:  # every group saw the same skeleton
-            notes.merge(row.note)
-    error = bad_input(notes, numbered, census)
-    if error is not None:
-        found.unpersist()
-        raise error
-    rows = found.where(F.col("note").isNull()).drop("note")
-    findings: Findings
-    if size <= FEW:
-        table = rows.toArrow() if size else NOTHING
-        findings = FewFindings(numbered, settle(census.first, table))
-        found.unpersist()
-    else:
-        findings = settled_by_workers(numbered, census, rows)
+    found = with_skeleton(
+        numbered, census, task, f"{FINDINGS}, note string", deliveries=True, groups=len(groups)
+    )
+    findings, notes = _settled(numbered, census, found)
     counts = {name: findings.count(what) for name, what in KINDS.items()}
     counts["duplicates"] += notes.counts.get(UNSENT_AGAIN, 0)
     early = findings.first_early(chains) if counts["violations"] else []
-    layers = chain_layers(blobs, census, early) if early else {}
+    layers = chain_layers(numbered, census, early) if early else {}
     on_chains = {step.send for each in layers.values() for steps in each.values() for step in steps}
     ids = ids_of(numbered, census, [*findings.sends, *on_chains, *(send for _, send in early)])
     proofs = {}
@@ -140,6 +123,35 @@ def verify(events: DataFrame, chains: int = CHAINS) -> Verdict:
         },
         faults=faults,
     )
+
+
+def _settled(numbered: DataFrame, census: Census, found: DataFrame) -> tuple[Findings, Notes]:
+    """What the tasks found and noted; BadInput if the events are no execution."""
+    if not is_small(census):
+        found = found.persist()
+    noted = F.col("note").isNotNull()
+    table = found.toArrow() if is_small(census) else found.where(noted).toArrow()
+    notes, size = _noted(table)
+    error = bad_input(notes, numbered, census)
+    if error is None and size > FEW:
+        return settled_by_workers(numbered, census, found.where(~noted).drop("note")), notes
+    if error is None and not is_small(census):
+        table = found.toArrow()
+    found.unpersist()
+    if error is not None:
+        raise error
+    rows = table.filter(table.column("note").is_null()).drop_columns("note")
+    return FewFindings(numbered, settle(census.first, rows)), notes
+
+
+def _noted(table: pa.Table) -> tuple[Notes, int]:
+    """What was noted, and how many findings there are."""
+    notes, size = Notes(), 0
+    for row in table.filter(table.column("note").is_valid()).to_pylist():
+        size += row["send"]
+        if row["what"] == 0:  # every group saw the same skeleton
+            notes.merge(row["note"])
+    return notes, size
 
 
 def column_groups(census: Census) -> list[Array]:
