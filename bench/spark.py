@@ -168,7 +168,7 @@ class Watch:
         while not self._done.wait(0.1):
             for folder in Path("/proc").glob("[0-9]*"):
                 try:
-                    if b"pyspark" in (folder / "cmdline").read_bytes():
+                    if b"pyspark.worker" in (folder / "cmdline").read_bytes():
                         pages = int((folder / "statm").read_text().split()[1])
                         self.most = max(self.most, pages * 4096)
                 except (OSError, IndexError, ValueError):

@@ -54,24 +54,28 @@ def random_log(seed: int, name: str = "", faults: bool = True) -> list[Event]:
             if to and draw.random() < 0.05:
                 to.append(to[0])
             sent[message] = draw.random() < 0.1
-            add(process, kind="send", message=message, to=tuple(to), control=sent[message])
+            # A message is control if any of its events says so; not all of them have to.
+            said = sent[message] and len(events) % 2 == 0
+            add(process, kind="send", message=message, to=tuple(to), control=said)
             flying += [(target, message) for target in to if target in processes]
         elif chance < 0.8 and flying:
             target, message = draw.choice(flying)
             if draw.random() < 0.97 or not faults:
                 flying.remove((target, message))
-            if faults and draw.random() < 0.04:
+            moved = faults and draw.random() < 0.04
+            if moved:
                 target = draw.choice(processes)
             if faults and draw.random() < 0.02:
                 message = f"{name}unsent{draw.randint(0, 3)}"
             if draw.random() < 0.3:
                 add(target, kind="receive", message=message, control=sent.get(message, False))
-            add(target, kind="deliver", message=message, control=sent.get(message, False))
+            for _ in range(2 if moved and len(events) % 2 else 1):
+                add(target, kind="deliver", message=message, control=sent.get(message, False))
         else:
             some = draw.sample(events, min(len(events), draw.randint(0, 2)))
             parents = [event.id for event in some]
             if faults and draw.random() < 0.03:
-                parents.append(f"{name}lost")
+                parents.append(f"{name}lost" if len(events) % 2 else f"{process}#9999")
             add(process, parents=tuple(parents))
     return events
 

@@ -109,6 +109,38 @@ def test_order_writes_parquet_whose_rows_are_in_order(run: Any, tmp_path: Path) 
     assert str(tmp_path / "out") in again.error
 
 
+def test_order_refuses_its_output_before_it_starts_anything(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("causet.cli.order.execution", lambda *_: pytest.fail("it started"))
+    there = tmp_path / "there"
+    there.mkdir()
+    (there / "notes.txt").touch()
+    for more in ([], ["--overwrite"]):
+        code, _, told = run("order", str(tmp_path / "any.jsonl"), "-o", str(there), *more)
+        assert code == 2
+        assert str(there) in told and "\n" not in told
+
+
+def test_names_of_fields_may_differ_in_case_alone_and_ours_are_refused(run: Any, tmp_path: Path) -> None:
+    trace = tmp_path / "t.jsonl"
+    trace.write_text('{"process": "p", "seq": 1, "Foo": 1, "foo": 2, "Process": 3, "Block": 4}\n')
+    code, _, told = run("order", str(trace), "-o", str(tmp_path / "out"), "--format", "jsonl")
+    assert (code, told) == (0, "")
+    (row,) = map(json.loads, (tmp_path / "out" / "part-00000.jsonl").read_text().splitlines())
+    assert {name: row[name] for name in ("Foo", "foo", "Process", "Block", "block")} == {
+        "Foo": 1,
+        "foo": 2,
+        "Process": 3,
+        "Block": 4,
+        "block": 1,
+    }
+    trace.write_text('{"process": "p", "seq": 1, "__causet_rank": 1}\n')
+    code, _, told = run("order", str(trace), "-o", str(tmp_path / "again"))
+    assert (code, told.count("\n")) == (2, 0)
+    assert "__causet_rank" in told
+
+
 def test_order_reads_a_history_of_git_and_writes_json_lines(run: Any, tmp_path: Path) -> None:
     root = Path(__file__).parents[1]
     if not (root / ".git").exists():

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from select import select
 from typing import Any
@@ -411,6 +412,37 @@ def test_executors_in_processes_of_their_own_load_the_kernels(tmp_path: Path) ->
     done = run(COMMAND, "job", "--master", "local-cluster[2,1,1024]", cwd=tmp_path)
     assert (done.stdout, done.stderr, done.returncode) == ("100\n", "", 0)
     assert set(work.glob("app-*")) <= before
+
+
+@pytest.mark.parametrize("after", [0.7, 1.2, 1.7, 2.2])
+def test_a_signal_while_spark_starts_leaves_no_jvm(tmp_path: Path, after: float) -> None:
+    script = written(COMMAND, tmp_path)
+    mark = f"CAUSET_TEST_MARK={tmp_path}"
+    started = subprocess.Popen(
+        [sys.executable, script, "job", "--master", "local[1]"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "CAUSET_TEST_MARK": str(tmp_path)},
+    )
+    time.sleep(after)
+    started.terminate()
+    assert started.wait(LONG) == 143
+    deadline = time.monotonic() + 20
+    while left := [process for process in marked(mark) if process != os.getpid()]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.2)
+
+
+def marked(mark: str) -> list[int]:
+    """The processes that have this in their environment, but for those that make the archive."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            ours = mark.encode() in (folder / "environ").read_bytes()
+            if ours and b"causet.spark.archive" not in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+    return found
 
 
 @pytest.fixture

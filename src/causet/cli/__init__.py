@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import importlib
 import io
+import os
 import signal
 import sys
 from typing import Any
@@ -13,22 +15,40 @@ from typing import Any
 import click
 
 from causet import __version__
-from causet.cli.audit import audit
-from causet.cli.convert import convert
-from causet.cli.demo import demo
-from causet.cli.explain import explain
-from causet.cli.explore import explore
-from causet.cli.order import order
-from causet.cli.protocols import protocols
-from causet.cli.replay import replay
-from causet.cli.simulate import simulate
-from causet.cli.verify import verify
 from causet.model import CausetError
 
 FINE, BAD, INTERRUPTED, TERMINATED = 0, 2, 130, 143
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+COMMANDS = (
+    "demo",
+    "simulate",
+    "replay",
+    "explore",
+    "convert",
+    "audit",
+    "verify",
+    "order",
+    "explain",
+    "protocols",
+)
+"""Each in the module of its name, which is loaded when the command is wanted: some take their time."""
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*COMMANDS, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        found: click.Command = getattr(importlib.import_module(f"causet.cli.{cmd_name}"), cmd_name)
+        return found
+
+
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(__version__, prog_name="causet")
 def cli() -> None:
     """Puts messages and events of many processes into causal order: cause before effect.
@@ -39,10 +59,6 @@ def cli() -> None:
     Example:
       causet demo
     """
-
-
-for command in (demo, simulate, replay, explore, convert, audit, verify, order, explain, protocols):
-    cli.add_command(command)
 
 
 class _Leavable(io.FileIO):
@@ -83,6 +99,9 @@ def main() -> None:
         code = BAD
     except OSError as error:
         click.echo(f"causet: {error.filename or 'output'}: {error.strerror}", err=True)
+        if error.filename is None:
+            # What could not be written would be tried again at the very end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = BAD
     except MemoryError:
         click.echo("causet: this takes more memory than there is; use fewer processes or messages", err=True)

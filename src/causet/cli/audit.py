@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from causet.cli.common import json_option, print_json
 from causet.cli.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
+from causet.cli.printing import json_option, print_json
 from causet.cli.spark import spark_options
 from causet.cli.trace import execution
 

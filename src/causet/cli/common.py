@@ -1,27 +1,17 @@
-"""What several commands share: options, names and shapes turned into systems, printing."""
+"""What the commands about protocols share: options, names and shapes turned into systems."""
 
 from __future__ import annotations
 
-import json
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from reprlib import repr as shown
 from typing import Any, TypeVar
 
 import click
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
+from causet.cli.printing import warn
 from causet.model import BadInput, Separator, System, named_processes
 from causet.protocols import PROTOCOLS, Options, Protocol, as_printed_rows, make_options
 from causet.topology import (
@@ -78,12 +68,6 @@ def settings_option(function: F) -> F:
     )(function)
 
 
-def json_option(function: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON value for machines.")(
-        function
-    )
-
-
 def settings_of(named: Mapping[str, Any], extra: tuple[str, ...]) -> dict[str, Any]:
     settings = {name: value for name, value in named.items() if value is not None}
     for text in extra:
@@ -103,11 +87,6 @@ def options_of(
         warnings.append(f"{kind.name} has no errata, so --as-printed changes nothing")
     warn(*warnings)
     return options
-
-
-def warn(*warnings: str) -> None:
-    for warning in warnings:
-        click.echo(f"causet: warning: {warning}", err=True)
 
 
 def check_output(path: Path | None) -> None:
@@ -189,24 +168,3 @@ def _in_file(path: str, *parts: Any) -> System:
         return build_system(*parts)
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
-
-
-def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
-
-
-@contextmanager
-def progress_bar(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar on stderr where that is a terminal; silent otherwise."""
-    console = Console(stderr=True)
-    if not sys.stderr.isatty():
-        yield lambda done: None
-        return
-    columns = (
-        (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        if total is not None
-        else (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed:,} states"))
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(title, total=total)
-        yield lambda done: progress.update(task, completed=done)

@@ -11,16 +11,8 @@ from causet.check.explorer import explore as explored
 from causet.check.oracle import judge
 from causet.check.scope import Report
 from causet.check.scopes import NOT_SEEN, Named, scopes_for
-from causet.cli.common import (
-    as_printed_option,
-    check_output,
-    json_option,
-    print_json,
-    progress_bar,
-    protocol_option,
-    settings_of,
-    settings_option,
-)
+from causet.cli.common import as_printed_option, check_output, protocol_option, settings_of, settings_option
+from causet.cli.printing import json_option, print_json, progress_bar
 from causet.cli.replay import drawn
 from causet.formats.files import new_file
 from causet.protocols import as_printed_rows, protocol_named

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from causet.cli.common import json_option, print_json
 from causet.cli.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
+from causet.cli.printing import json_option, print_json
 from causet.cli.spark import spark_options
 from causet.cli.trace import execution
 
@@ -48,9 +48,9 @@ def order(
       repaired   the event's time, or that of a cause if it is later
       position   0, 1, 2, …: the order
 
-    in files part-00000, part-00001, …, whose rows one after the other are in that order. All TRACEs given are
-    one execution. Exit code 3 if the log has faults (gaps, unknown parents, deliveries without a send): it is
-    ordered as far as it is known.
+    in place of any that have these names, in files part-00000, part-00001, …, whose rows one after the other
+    are in that order. All TRACEs given are one execution. Exit code 3 if the log has faults (gaps, unknown
+    parents, deliveries without a send): it is ordered as far as it is known.
 
     \b
     Examples:
@@ -58,6 +58,9 @@ def order(
       causet order --from git . -o commits --format jsonl
       causet order spans.json --process service -o spans
     """
+    from causet.spark.sinks import check_target
+
+    check_target(output, overwrite)
     with execution(inputs, form, options, master, conf, "ordering") as source:
         from causet.spark.order import order_events
         from causet.spark.sinks import write_rows

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from causet.cli.common import json_option, print_json
+from causet.cli.printing import json_option, print_json
 from causet.protocols import PROTOCOLS, Protocol
 
 

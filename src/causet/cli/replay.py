@@ -13,13 +13,12 @@ from causet.check.oracle import Verdict, judge
 from causet.cli.common import (
     as_printed_option,
     check_trace_output,
-    json_option,
     options_of,
-    print_json,
     protocol_option,
     settings_of,
     settings_option,
 )
+from causet.cli.printing import json_option, print_json
 from causet.formats.trace import to_json, write_trace
 from causet.model import BadInput, Event
 from causet.protocols import protocol_named

@@ -11,16 +11,13 @@ from causet.check.runs import Run, run
 from causet.cli.common import (
     as_printed_option,
     check_trace_output,
-    json_option,
     options_of,
-    print_json,
-    progress_bar,
     protocol_option,
     settings_of,
     settings_option,
     system_of,
-    warn,
 )
+from causet.cli.printing import json_option, print_json, progress_bar, warn
 from causet.formats.trace import trace_writer
 from causet.model import BadInput
 from causet.protocols import protocol_named

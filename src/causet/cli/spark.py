@@ -89,6 +89,8 @@ def _silence() -> None:
     """What is worth saying is said as an exception. Libraries below would say it on the terminal as well."""
     for name in ("py4j", "pyspark", "grpc"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        logging.getLogger(name).disabled = True
     logging.getLogger().addFilter(_not_of_py4j)
     warnings.filterwarnings("ignore", module=r"(pyspark|py4j)(\..*)?")
 

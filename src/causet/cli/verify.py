@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from causet.cli.common import json_option
 from causet.cli.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
+from causet.cli.printing import json_option
 from causet.cli.spark import spark_options
 from causet.cli.trace import execution
 from causet.formats.execution import Fault

@@ -65,7 +65,7 @@ def decode(text: str | bytes) -> object:
     except UnicodeDecodeError as error:
         raise Problem(f"byte {error.start + 1} of the line is not UTF-8") from None
     except json.JSONDecodeError as error:
-        raise Problem(f"this is no JSON: {error.msg} at column {error.colno}") from None
+        raise Problem(f"this is no JSON: {error.msg.removesuffix(' at')} at column {error.colno}") from None
     except RecursionError:
         raise Problem(TOO_DEEP) from None
     if isinstance(found, _Unreadable):

@@ -24,10 +24,11 @@ Array = np.ndarray[Any, Any]
 
 SEND, RECEIVE, DELIVER, LOCAL = 1, 2, 3, 0
 """Kinds of events as numbers."""
-RANK = "__causet_rank"
+RESERVED = "__causet_"
+RANK = f"{RESERVED}rank"
 """The column for the number of an event within its process, where seq has gaps."""
-NUMBER = "__causet_number"
-_NAME, _FIRST = "__causet_name", "__causet_first"
+NUMBER = f"{RESERVED}number"
+_NAME, _FIRST = f"{RESERVED}name", f"{RESERVED}first"
 
 _TYPES = {
     "kind": T.StringType(),
@@ -185,6 +186,9 @@ def _has_own_ids(events: DataFrame) -> bool:
 
 def check_columns(events: DataFrame) -> None:
     """BadInput unless the columns that are used have the types of the trace format."""
+    ours = next((name for name in events.columns if name.startswith(RESERVED)), None)
+    if ours is not None:
+        raise BadInput(f"there is a column {show(ours)}; names that begin with {RESERVED} are taken")
     for name in ("process", "seq"):
         if name not in events.columns:
             raise BadInput(f"there is no column {show(name)}; a trace has at least process and seq")

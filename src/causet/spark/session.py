@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -19,10 +20,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 from threading import Thread
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pyspark
+from pyspark import java_gateway
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -47,6 +49,7 @@ DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
@@ -229,13 +232,39 @@ def _with_own_jvm(
     output = Path(_passing_folder(), "jvm") if silent else None
     with _environment({"JAVA_HOME": str(home_for_spark(java)), OUTPUT: str(output or "")}):
         try:
-            spark = _started(builder, _settings(place, java, wanted, given, brief))
+            with _taken_along():
+                spark = _started(builder, _settings(place, java, wanted, given, brief))
         except BadInput as error:
             said = _said_at_the_end(output) if "JAVA_GATEWAY_EXITED" in str(error.__cause__) else ""
             raise (BadInput(f"Spark does not start: {said}") if said else error) from error.__cause__
     if place.url.startswith("local-cluster"):
         atexit.register(_remove_work, spark_home() / "work" / spark.sparkContext.applicationId)
     return spark
+
+
+@contextmanager
+def _taken_along() -> Iterator[None]:
+    """Whoever gives up while the JVM starts takes it along: as yet, it would not notice by itself."""
+    processes: list[subprocess.Popen[Any]] = []
+
+    class Noted(subprocess.Popen[Any]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            processes.append(self)
+            super().__init__(*arguments, **options)
+
+    names = vars(java_gateway)
+    before = names["Popen"]
+    names["Popen"] = Noted
+    try:
+        yield
+    except BaseException:
+        for process in processes:
+            if hasattr(process, "pid"):
+                process.kill()
+                process.wait()
+        raise
+    finally:
+        names["Popen"] = before
 
 
 def _remove_work(folder: Path) -> None:

@@ -8,6 +8,7 @@ partitions give the same names and bytes.
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import shutil
@@ -44,12 +45,11 @@ def write_rows(rows: DataFrame, target: str | Path, form: str, overwrite: bool =
     """
     if form not in FORMS:
         raise BadInput(f"unknown format {show(form)}; rows are written as {' or '.join(FORMS)}")
-    if _SCHEME.match(str(target)) and not str(target).startswith("file:///"):
+    folder = check_target(target, overwrite)
+    if folder is None:
         with _said(str(target)):
             _write(_fit(rows, form), str(target), form, "overwrite" if overwrite else "error")
         return []
-    folder = Path(str(target).removeprefix("file://"))
-    _check(folder, overwrite)
     whole = folder.resolve()
     with _beside(rows.sparkSession, whole) as beside:
         with _said(str(folder)):
@@ -62,8 +62,12 @@ def write_rows(rows: DataFrame, target: str | Path, form: str, overwrite: bool =
     return [folder / name for name in names]
 
 
-def _check(folder: Path, overwrite: bool) -> None:
-    """BadInput if nothing can be written there, said before anything is computed."""
+def check_target(target: str | Path, overwrite: bool) -> Path | None:
+    """The folder that is meant; None for a target that is left to Spark. BadInput if nothing can be written
+    there, said before anything is computed."""
+    if _SCHEME.match(str(target)) and not str(target).startswith("file:///"):
+        return None
+    folder = Path(str(target).removeprefix("file://"))
     try:
         if folder.exists() and not folder.is_dir():
             raise BadInput(f"{folder} is no folder; give the name of a folder to write")
@@ -71,6 +75,8 @@ def _check(folder: Path, overwrite: bool) -> None:
         above = folder.resolve().parent
         if not above.is_dir():
             raise BadInput(f"{folder} cannot be written: there is no folder {above}")
+        if not os.access(above, os.W_OK):
+            raise BadInput(f"{folder} cannot be written: Permission denied")
     except (OSError, ValueError) as error:
         raise BadInput(f"{folder} cannot be written: {reason(error)}") from None
     if found and not overwrite:
@@ -81,6 +87,7 @@ def _check(folder: Path, overwrite: bool) -> None:
             f"{folder} holds something else than rows that were written there, such as {show(strange[0])}, "
             "and is not overwritten"
         )
+    return folder
 
 
 def _fit(rows: DataFrame, form: str) -> DataFrame:
