@@ -857,7 +857,7 @@ def test_file_order_is_the_order_of_the_files_as_given(
         assert found == [(f"p{number}", seq) for number in range(len(names)) for seq in range(1, 101)]
 
 
-def test_places_of_events_messages_and_ids(spark: SparkSession, tmp_path: Path) -> None:
+def test_places_of_events(spark: SparkSession, tmp_path: Path) -> None:
     a, b, c = tmp_path / "a.jsonl", tmp_path / "b.jsonl.gz", tmp_path / "c.parquet"
     a.write_text(
         '\n{"process":"p","seq":11,"id":"q#1"}\n'
@@ -870,9 +870,6 @@ def test_places_of_events_messages_and_ids(spark: SparkSession, tmp_path: Path) 
     with open_trace(spark, [a, b, c]) as source:
         assert source.place_of("p", 1) == [f"{a}, line 5", f"{b}, line 1", f"{c}, row 2"]
         assert source.place_of("pé", 1) == [f"{a}, line 3", f"{b}, line 2"]
-        assert source.place_of_message_sends("m é") == [f"{a}, line 4", f"{c}, row 3"]
-        assert source.place_of_id("q#1") == [f"{a}, line 2", f"{a}, line 4", f"{b}, line 3"]
-        assert source.place_of_id("x#1") == [f"{c}, row 1"]
         assert source.place_of("nobody", 1) == [str(a), str(b), str(c)]
 
 

@@ -33,7 +33,7 @@ from causet.spark.sources_parts import (
     path_of,
     variants_of,
 )
-from causet.spark.sources_places import damage, places_of_event, places_of_id, places_of_send
+from causet.spark.sources_places import damage, places_of_event
 from causet.spark.sources_values import check_frame as check_frame
 from causet.spark.sources_values import check_names
 from causet.spark.sources_values import check_values as check_values
@@ -144,14 +144,6 @@ class Source:
     def place_of(self, process: str, seq: int) -> list[str]:
         """Where the events with this process and seq stand, such as `trace.jsonl, line 17`."""
         return self._places(places_of_event(self._searched(), process, seq))
-
-    def place_of_id(self, id: str) -> list[str]:
-        """Where the events with this id stand."""
-        return self._places(places_of_id(self._searched(), id))
-
-    def place_of_message_sends(self, message: str) -> list[str]:
-        """Where sends of this message stand."""
-        return self._places(places_of_send(self._searched(), message))
 
     def _searched(self) -> list[Path]:
         return [] if self._found.imported else self._found.traces

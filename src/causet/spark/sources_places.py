@@ -35,27 +35,6 @@ def places_of_event(files: Sequence[Path], process: str, seq: int) -> list[str]:
     )
 
 
-def places_of_id(files: Sequence[Path], id: str) -> list[str]:
-    """Where events with this id stand, given or by default."""
-    patterns = [_text(id)]
-    rows: list[Mapping[str, object]] = [{"id": id}]
-    process, mark, seq = id.rpartition("#")
-    if mark and seq.isdecimal() and seq.isascii():
-        patterns = [re.compile(b"|".join(each.pattern for each in (*patterns, _seq(int(seq)))))]
-        rows.append({"process": process, "seq": int(seq), "id": None})
-    return _places(files, patterns, lambda event: event.id == id, rows)
-
-
-def places_of_send(files: Sequence[Path], message: str) -> list[str]:
-    """Where sends of this message stand."""
-    return _places(
-        files,
-        [_text(message)],
-        lambda event: event.kind == "send" and event.message == message,
-        [{"kind": "send", "message": message}],
-    )
-
-
 def place_of_inexact_time(files: Sequence[Path]) -> tuple[Place, Event] | None:
     """The first event in JSON Lines whose time is an integer that no float stands for."""
     wanted = (
