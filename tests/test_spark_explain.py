@@ -26,7 +26,7 @@ from causet.spark.blobs import pack
 from causet.spark.explained import EventExplained, Related
 from causet.spark.explaining import explain
 from causet.spark.reaching import EventTask, RelationTask
-from causet.spark.skeleton import Targets
+from causet.spark.targets import Targets
 from causet.spark.vectors import causal_past, happened_before, vector_clocks
 from logs import frame, many_logs, random_log, shuffled
 from test_shiviz import GOVECTOR, TRACES, clocks_of, real

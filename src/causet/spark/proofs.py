@@ -13,15 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from causet.kernels.chains import shortest_chains
 from causet.kernels.levels import fill_levels
 from causet.kernels.pages import Pages
-from causet.spark.census import Census
 from causet.spark.layout import lay_out
 from causet.spark.memory import memory_allowed
-from causet.spark.skeleton import Batches, Notes, Targets, read_pieces, with_skeleton
+from causet.spark.skeleton import Batches, Notes, Skeleton, read_pieces
+from causet.spark.targets import Targets
 
 Array = np.ndarray[Any, Any]
 
@@ -41,10 +40,11 @@ Layers = dict[int, dict[int, list[Step]]]
 """By delivery and distance: the messages on all shortest chains. Distance 1 is next to the delivered one."""
 
 
-def chain_layers(numbered: DataFrame, census: Census, early: Sequence[tuple[int, int]]) -> Layers:
+def chain_layers(skeleton: Skeleton, early: Sequence[tuple[int, int]]) -> Layers:
     """All shortest chains of these (delivery, send)."""
+    census = skeleton.census
     task = ChainTask(census.first, census.floats, early)
-    found = with_skeleton(numbered, census, task, CHAIN_ROWS, deliveries=True).toArrow()
+    found = skeleton.given_to(task, CHAIN_ROWS).toArrow()
     event, send = (found.column(name).to_numpy() for name in ("event", "send"))
     columns = [
         found.column("delivery").to_pylist(),

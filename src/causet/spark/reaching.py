@@ -30,10 +30,10 @@ from causet.spark.memory import memory_allowed
 from causet.spark.skeleton import (
     Batches,
     Notes,
-    Targets,
     read_pieces,
     with_skeleton,
 )
+from causet.spark.targets import Targets
 
 Array = np.ndarray[Any, Any]
 

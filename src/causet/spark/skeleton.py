@@ -15,7 +15,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from tempfile import SpooledTemporaryFile
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,10 @@ from pyspark.sql import functions as F
 from causet.kernels.keys import find_keys
 from causet.kernels.names import hash_texts, name_table, number_names, parse_references, text_buffers
 from causet.kernels.pages import ABSENT, DELIVERY, PLAIN, SENT, Piece, by_page
-from causet.kernels.verify import Addressed
 from causet.spark.blobs import pack, unpack
 from causet.spark.census import LOCAL, NUMBER, Census, kind_number, with_number
 from causet.spark.census import field as column
-from causet.spark.memory import scratch_folder
+from causet.spark.targets import Targets
 
 Array = np.ndarray[Any, Any]
 Batches = Iterator[pa.RecordBatch]
@@ -62,10 +61,6 @@ KEY_TYPES: list[type] = [np.uint64, np.uint64, np.int64, np.int8]
 DEFINES_ID, DEFINES_MESSAGE, NAMES_PARENT, NAMES_MESSAGE, NAMES_DELIVERED = 0, 1, 2, 3, 4
 CONTROL = 8
 """Added to what it is where the event is control."""
-MOST_TARGET_BYTES = 64 << 20
-"""Of what is known about targets so much stays in memory."""
-TARGET_TYPES: list[type] = [np.int64, np.int64, np.int32]
-"""Sends; where the targets of each begin; targets."""
 
 
 def piece_types(time_type: type) -> list[type]:
@@ -102,10 +97,41 @@ def is_small(census: Census) -> bool:
     return census.events <= SMALL
 
 
+@dataclass(frozen=True)
+class Skeleton:
+    """The skeleton of an execution for one task after the other, in a `with` that ends when all are done."""
+
+    numbered: DataFrame
+    census: Census
+    deliveries: bool = False
+
+    def __enter__(self) -> Skeleton:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if "_blobs" in vars(self):
+            self._blobs.unpersist()
+
+    @cached_property
+    def _blobs(self) -> DataFrame:
+        return skeleton(self.numbered, self.census, deliveries=self.deliveries).persist()
+
+    def given_to(self, task: Task, schema: str, groups: int = 1) -> DataFrame:
+        """What a task makes of the whole skeleton; or as many tasks as there are groups, of the same one."""
+        if not is_small(self.census):
+            return for_groups(self._blobs, groups).mapInArrow(task, schema)
+        return with_skeleton(self.numbered, self.census, task, schema, self.deliveries, groups)
+
+
 def with_skeleton(
-    numbered: DataFrame, census: Census, task: Task, schema: str, *, deliveries: bool = False, groups: int = 1
+    numbered: DataFrame,
+    census: Census,
+    task: Task,
+    schema: str,
+    deliveries: bool = False,
+    groups: int = 1,
 ) -> DataFrame:
-    """What a task makes of the whole skeleton; or as many tasks as there are groups, of the same skeleton."""
+    """What a task makes of a skeleton that no other task wants."""
     if is_small(census) and groups == 1:
         rows, steps = _prepared(numbered, census, deliveries)
         return rows.coalesce(1).mapInArrow(OneAfterTheOther((*steps, task)), schema)
@@ -426,70 +452,6 @@ class Matcher:
         order = by_page(effects)
         nothing = np.empty(0, np.int64)
         return pack(Piece(nothing, nothing, effects[order], cause_events[order], kinds[order]))
-
-
-class Targets:
-    """Whom messages are for, gathered from blobs, on disk where they are many. Those who are no process have
-    numbers behind them. For a `with`: it may have a file."""
-
-    def __init__(self, processes: int) -> None:
-        self._file = SpooledTemporaryFile(MOST_TARGET_BYTES, dir=scratch_folder())  # noqa: SIM115 (see `__exit__`)
-        self._sizes: list[tuple[int, int]] = []
-        self._processes = processes
-        self.strangers: dict[str, int] = {}
-
-    def __enter__(self) -> Targets:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def add(self, blob: Any) -> None:
-        sends, ends, targets, names = unpack(blob, [*TARGET_TYPES, np.uint8])
-        numbers = [
-            self.strangers.setdefault(name, self._processes + len(self.strangers))
-            for name in json.loads(names.tobytes())
-        ]
-        if numbers:
-            unknown = targets < 0
-            targets = targets.copy()
-            targets[unknown] = np.array(numbers, np.int32)[-2 - targets[unknown]]
-        self._sizes.append((len(sends), len(targets)))
-        for values in (sends, np.diff(ends, prepend=0), targets):
-            self._file.write(values.tobytes())
-
-    def _parts(self) -> Iterator[tuple[Array, Array, Array]]:
-        """Sends, how many targets each has, and all targets, as they came."""
-        self._file.seek(0)
-        for sends, targets in self._sizes:
-            yield (
-                np.frombuffer(self._file.read(8 * sends), np.int64),
-                np.frombuffer(self._file.read(8 * sends), np.int64),
-                np.frombuffer(self._file.read(4 * targets), np.int32),
-            )
-
-    def of(self, wanted: Callable[[Array], Array]) -> Addressed:
-        """Those of the sends for which `wanted` says so, in the order of their numbers."""
-        nothing = np.empty(0, np.int64)
-        parts: list[tuple[Array, Array, Array]] = [(nothing, nothing, np.empty(0, np.int32))]
-        for sends, counts, targets in self._parts():
-            keep = wanted(sends)
-            parts.append((sends[keep], counts[keep], targets[np.repeat(keep, counts)]))
-        sends, counts, targets = (np.concatenate(column) for column in zip(*parts, strict=True))
-        del parts
-        order = np.argsort(sends, kind="stable")
-        begins = np.cumsum(counts) - counts
-        ends = np.cumsum(counts[order])
-        shift = begins[order] - (ends - counts[order])
-        taken = np.repeat(shift, counts[order]) + np.arange(len(targets))
-        return Addressed(sends[order], ends, targets[taken])
-
-    def for_process(self, process: int) -> Array:
-        """The sends of all messages for one process, in order."""
-        parts = [np.empty(0, np.int64)]
-        for sends, counts, targets in self._parts():
-            parts.append(np.repeat(sends, counts)[targets == process])
-        return np.unique(np.concatenate(parts))
 
 
 def read_pieces(

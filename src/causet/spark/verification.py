@@ -42,11 +42,11 @@ from causet.spark.skeleton import (
     UNSENT_AGAIN,
     Batches,
     Notes,
-    Targets,
+    Skeleton,
     is_small,
     read_pieces,
-    with_skeleton,
 )
+from causet.spark.targets import Targets
 
 Array = np.ndarray[Any, Any]
 
@@ -89,14 +89,11 @@ def verify(events: DataFrame, chains: int = CHAINS) -> Verdict:
     numbered, census = take_census(events, targets=True)
     groups = column_groups(census)
     task = VerifyTask(census.processes, census.first, census.floats, groups)
-    found = with_skeleton(
-        numbered, census, task, f"{FINDINGS}, note string", deliveries=True, groups=len(groups)
-    )
-    findings, notes = _settled(numbered, census, found)
-    counts = {name: findings.count(what) for name, what in KINDS.items()}
-    counts["duplicates"] += notes.counts.get(UNSENT_AGAIN, 0)
-    early = findings.first_early(chains) if counts["violations"] else []
-    layers = chain_layers(numbered, census, early) if early else {}
+    with Skeleton(numbered, census, deliveries=True) as skeleton:
+        found = skeleton.given_to(task, f"{FINDINGS}, note string", len(groups))
+        findings, notes = _settled(numbered, census, found)
+        early = findings.first_early(chains)
+        layers = chain_layers(skeleton, early) if early else {}
     on_chains = {step.send for each in layers.values() for steps in each.values() for step in steps}
     ids = ids_of(numbered, census, [*findings.sends, *on_chains, *(send for _, send in early)])
     proofs = {}
@@ -106,6 +103,8 @@ def verify(events: DataFrame, chains: int = CHAINS) -> Verdict:
     said = {delivery: [ids[step.send] for step in chain] for delivery, chain in proofs.items()}
     kinds = {kind: LOG_FAULTS[kind] for kind in (LOST_PARENT, LOST_DELIVERY)}
     faults = log_faults(notes, numbered, census, kinds)
+    counts = {name: findings.count(what) for name, what in KINDS.items()}
+    counts["duplicates"] += notes.counts.get(UNSENT_AGAIN, 0)
     deliveries = notes.counts.get(DELIVERIES, 0)
     bad = counts["violations"] or counts["duplicates"] or counts["strangers"]
     return Verdict(
