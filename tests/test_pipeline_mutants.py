@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -382,3 +383,23 @@ def test_the_mutant_is_killed(check: str, change: Change) -> None:
             except (AssertionError, ArithmeticError, LookupError, ValueError, KeyError):
                 return
     pytest.fail("survived")
+
+
+def test_links_do_not_depend_on_the_order_in_which_blobs_arrive() -> None:
+    """Spark compares what a task gave before an executor died with what it gives when it is run again."""
+    from causet.spark.skeleton import Matcher, Packer
+
+    events = many_logs(range(40))
+    log = Log(events)
+    packer = Packer(pa.array(log.processes, pa.string()), log.first, False, True, True, True, True, 3, 7)
+    rows = log.batch()
+    packed = [blob for at in range(0, rows.num_rows, 100) for blob in packer(iter([rows.slice(at, 100)]))]
+    assert len(packed) > 30
+
+    def matched(blobs: list[pa.RecordBatch]) -> list[tuple[object, ...]]:
+        found = pa.Table.from_batches(list(Matcher(True, log.first)(iter(blobs)))).to_pylist()
+        return sorted((row["what"], row["bucket"], row["blob"]) for row in found)
+
+    expected = matched(packed)
+    for seed in range(5):
+        assert matched(Random(seed).sample(packed, len(packed))) == expected

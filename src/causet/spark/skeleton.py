@@ -449,7 +449,9 @@ class Matcher:
             notes.add(MESSAGES, len(sent), [])
             notes.add(DELIVERIES, int(delivered.sum()) + len(unsent), [])
             self._note_repeated(low[unsent], high[unsent], events[unsent], notes)
-        order = by_page(effects)
+        # The same links in the same order, however the blobs arrived: a task that is run again, because an
+        # executor died, must give the same answer to the byte, or Spark gives up the job.
+        order = np.lexsort((kinds, cause_events, effects))
         nothing = np.empty(0, np.int64)
         return pack(Piece(nothing, nothing, effects[order], cause_events[order], kinds[order]))
 
