@@ -257,6 +257,8 @@ def _taken_along() -> Iterator[None]:
     names["Popen"] = Noted
     try:
         yield
+    except Exception:  # which the JVM has still to explain
+        raise
     except BaseException:
         for process in processes:
             if hasattr(process, "pid"):
