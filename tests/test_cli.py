@@ -1068,3 +1068,16 @@ def test_half_a_surrogate_pair_is_no_name(causet: Run, tmp_path: Path, half: str
     assert "Traceback" not in done.err
     assert done.code == 2
     assert not (tmp_path / "trace.jsonl").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_an_output_that_is_full_is_one_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*REAL, "protocols"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (2, "causet: output: No space left on device\n")

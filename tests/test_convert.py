@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def test_what_cannot_be_known_is_asked_for(tmp_path: Path) -> None:
     ):
         path = tmp_path / name
         path.write_text(text)
-        assert said in refused(lambda path=path: detect(path), tmp_path)  # type: ignore[misc]
+        assert said in refused(partial(detect, path), tmp_path)
     assert detect(tmp_path / "x.log", {"parser": GOVECTOR}) == "shiviz"
     assert detect(tmp_path / "x.json", {"id": "k"}) == "events"
     assert "missing cannot be read: No such file" in refused(lambda: detect(tmp_path / "missing"))

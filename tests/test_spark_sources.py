@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -468,7 +469,7 @@ def test_files_that_cannot_be_read(
     cut.write_bytes(cut.read_bytes()[:-3_000])
     no_gzip.write_text(GOOD)
     for path in (cut, no_gzip):
-        assert refusal(spark, path) == told(lambda path=path: read_trace(path))  # type: ignore[misc]
+        assert refusal(spark, path) == told(partial(read_trace, path))
     assert refusal(spark, cut).endswith(": the compressed file is cut off")
     assert refusal(spark, no_gzip) == f"{no_gzip}, line 1: this is no valid gzip"
 
@@ -747,7 +748,7 @@ def test_damaged_parquet(spark: SparkSession, tmp_path: Path) -> None:
     damaged[1_000] ^= 1
     flipped.write_bytes(damaged)
     for path in (no, cut, flipped):
-        assert refusal(spark, path) == told(lambda path=path: read_rows(path))  # type: ignore[misc]
+        assert refusal(spark, path) == told(partial(read_rows, path))
         assert refusal(spark, path).startswith(f"{path} cannot be read: ")
         assert "\n" not in refusal(spark, path)
 
@@ -1033,9 +1034,7 @@ def test_targets_that_cannot_be_written(rows: DataFrame, tmp_path: Path) -> None
         ("hdfs://nobody.invalid:1/x", "there is no host of that name"),
         ("odd://x/y", "Spark knows no such file system"),
     ):
-        assert told(lambda target=target: write_rows(rows, target, "jsonl")) == (  # type: ignore[misc]
-            f"{target} cannot be written: {sentence}"
-        )
+        assert told(partial(write_rows, rows, target, "jsonl")) == (f"{target} cannot be written: {sentence}")
 
 
 def test_a_folder_in_which_nothing_may_be_written(rows: DataFrame) -> None:
@@ -1064,9 +1063,7 @@ def test_a_full_disk(spark: SparkSession, tmp_path: Path) -> None:
     try:
         large = spark.range(0, 20_000, 1, 2).select(F.sha2(F.col("id").cast("string"), 256))
         for form in sinks.FORMS:
-            assert told(lambda form=form: write_rows(large, disk / "out", form)) == (  # type: ignore[misc]
-                f"{disk}/out {FULL}"
-            )
+            assert told(partial(write_rows, large, disk / "out", form)) == (f"{disk}/out {FULL}")
             assert list(disk.iterdir()) == []
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)  # Spark forgets to close what it opened
