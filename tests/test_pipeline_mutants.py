@@ -147,7 +147,7 @@ def check_verdict(made: dict[str, Any], seed: int) -> None:
     notes: dict[str, int] = {}
     for sender in range(len(log.processes)):
         task = made["spark.verification"].VerifyTask(
-            tuple(log.processes), log.first, False, [np.array([sender])]
+            tuple(log.processes), log.first, False, [np.array([sender])], 1
         )
         table = pa.Table.from_batches(list(task(iter(blobs))))
         noted, size = made["spark.verification"]._noted(table)

@@ -74,9 +74,11 @@ def test_many_findings_are_settled_by_the_workers_as_few_are_by_the_driver(
     check_against_oracle(verify(frame(spark, shuffled(events)).repartition(3), chains=10**6), events)
 
 
+@pytest.mark.parametrize("small", [0, 1 << 20], ids=["several tasks", "one task"])
 def test_the_columns_of_senders_may_be_spread_over_tasks_at_will(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, small: int
 ) -> None:
+    monkeypatch.setattr(skeleton, "SMALL", small)
     monkeypatch.setattr(verification, "MOST_TARGETS", 20)
     events = many_logs(range(12))
     rows = frame(spark, shuffled(events))

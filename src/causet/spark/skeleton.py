@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from causet.kernels.keys import find_keys
@@ -116,11 +116,23 @@ class Skeleton:
     def _blobs(self) -> DataFrame:
         return skeleton(self.numbered, self.census, deliveries=self.deliveries).persist()
 
-    def given_to(self, task: Task, schema: str, groups: int = 1) -> DataFrame:
-        """What a task makes of the whole skeleton; or as many tasks as there are groups, of the same one."""
-        if not is_small(self.census):
-            return for_groups(self._blobs, groups).mapInArrow(task, schema)
-        return with_skeleton(self.numbered, self.census, task, schema, self.deliveries, groups)
+    def given_to(self, task: Task, schema: str) -> DataFrame:
+        """What a task makes of the whole skeleton."""
+        return self.shared_by(lambda _: task, 1, schema)
+
+    def shared_by(self, make: Callable[[int], Task], parts: int, schema: str) -> DataFrame:
+        """What tasks make of the whole skeleton that share `parts` of the work, as many as can run at the
+        same time; `make` is told how many they are, and their number is in the column `bucket`."""
+        if is_small(self.census):
+            return with_skeleton(self.numbered, self.census, make(1), schema, self.deliveries)
+        tasks = 1 if parts == 1 else min(parts, slots(self.numbered.sparkSession))
+        return for_groups(self._blobs, tasks).mapInArrow(make(tasks), schema)
+
+
+def slots(spark: SparkSession) -> int:
+    """How many tasks Spark thinks it can run at the same time, asked in a way that every kind of session
+    answers."""
+    return spark.range(1 << 20).select(F.spark_partition_id()).distinct().count()
 
 
 def with_skeleton(
@@ -129,13 +141,12 @@ def with_skeleton(
     task: Task,
     schema: str,
     deliveries: bool = False,
-    groups: int = 1,
 ) -> DataFrame:
     """What a task makes of a skeleton that no other task wants."""
-    if is_small(census) and groups == 1:
+    if is_small(census):
         rows, steps = _prepared(numbered, census, deliveries)
         return rows.coalesce(1).mapInArrow(OneAfterTheOther((*steps, task)), schema)
-    return for_groups(skeleton(numbered, census, deliveries=deliveries), groups).mapInArrow(task, schema)
+    return for_groups(skeleton(numbered, census, deliveries=deliveries), 1).mapInArrow(task, schema)
 
 
 def skeleton(numbered: DataFrame, census: Census, *, deliveries: bool = False) -> DataFrame:

@@ -1,14 +1,15 @@
 """`verify()`: does every process deliver in causal order? Every delivery that came too early, and why.
 
-The columns of senders are spread over as many tasks as memory wants; each sees the whole skeleton and judges
-the messages of its senders. What they find is settled (`findings`), proved (`proofs`), and told in the order
-of (process, delivery).
+The columns of senders are cut into as many groups as memory wants, and the groups given to tasks; each sees
+the whole skeleton and judges the messages of its senders, one group after the other. What they find is
+settled (`findings`), proved (`proofs`), and told in the order of (process, delivery).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -88,9 +89,9 @@ def verify(events: DataFrame, chains: int = CHAINS) -> Verdict:
     """Judge an execution; its events may stand in any order, in any number of partitions."""
     numbered, census = take_census(events, targets=True)
     groups = column_groups(census)
-    task = VerifyTask(census.processes, census.first, census.floats, groups)
+    task = partial(VerifyTask, census.processes, census.first, census.floats, groups)
     with Skeleton(numbered, census, deliveries=True) as skeleton:
-        found = skeleton.given_to(task, f"{FINDINGS}, note string", len(groups))
+        found = skeleton.shared_by(task, len(groups), f"{FINDINGS}, note string")
         findings, notes = _settled(numbered, census, found)
         early = findings.first_early(chains)
         layers = chain_layers(skeleton, early) if early else {}
@@ -148,7 +149,7 @@ def _noted(table: pa.Table) -> tuple[Notes, int]:
     notes, size = Notes(), 0
     for row in table.filter(table.column("note").is_valid()).to_pylist():
         size += row["send"]
-        if row["what"] == 0:  # every group saw the same skeleton
+        if row["what"] == 0:  # every task saw the same skeleton
             notes.merge(row["note"])
     return notes, size
 
@@ -169,22 +170,23 @@ def column_groups(census: Census) -> list[Array]:
 
 @dataclass(frozen=True)
 class VerifyTask:
-    """Judges the messages of one group of senders."""
+    """Judges the messages of every so-manieth group of senders."""
 
     processes: tuple[str, ...]
     first: Array
     floats: bool
     groups: list[Array]
+    tasks: int
 
     def __call__(self, batches: Batches) -> Batches:
         notes = Notes()
-        group = 0
+        task = 0
 
         def looked_at() -> Iterator[pa.RecordBatch]:
-            nonlocal group
+            nonlocal task
             for batch in batches:
                 if batch.num_rows:
-                    group = batch.column(1)[0].as_py()
+                    task = batch.column(1)[0].as_py()
                 yield batch
 
         size = 0
@@ -192,10 +194,11 @@ class VerifyTask:
             pieces = read_pieces(looked_at(), np.float64 if self.floats else np.int64, notes, targets)
             with lay_out(self.first, self.floats, pieces, memory_allowed()) as pages:
                 if is_sound(pages, notes):
-                    for found in self._findings(pages, self.groups[group], targets):
-                        size += found.num_rows
-                        yield found
-        yield self._note(notes, group, size)
+                    for group in self.groups[task :: self.tasks]:
+                        for found in self._findings(pages, group, targets):
+                            size += found.num_rows
+                            yield found
+        yield self._note(notes, task, size)
 
     def _findings(self, pages: Pages, senders: Array, targets: Targets) -> Batches:
         column_of = np.full(len(self.processes), -1)
@@ -232,10 +235,10 @@ class VerifyTask:
             names=["what", "delivery", "process", "send", "missing", "note"],
         )
 
-    def _note(self, notes: Notes, group: int, size: int) -> pa.RecordBatch:
-        """A row of its own: whether this is the first group, and in `send` how many findings it has."""
+    def _note(self, notes: Notes, task: int, size: int) -> pa.RecordBatch:
+        """A row of its own: whether this is the first task, and in `send` how many findings it has."""
         columns = {
-            "what": pa.array([min(group, 1)], pa.int8()),
+            "what": pa.array([min(task, 1)], pa.int8()),
             "delivery": pa.nulls(1, pa.int64()),
             "process": pa.nulls(1, pa.string()),
             "send": pa.array([size], pa.int64()),
