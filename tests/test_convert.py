@@ -22,8 +22,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from causet import stamp
 from causet.cli import cli
-from causet.formats import messages, output
+from causet.formats import output
 from causet.formats.execution import GAP, NO_SEND, UNKNOWN_PARENT, Execution, extra_name, plain_name
 from causet.formats.output import write_executions
 from causet.formats.parquet import placed_rows, write_parquet
@@ -715,7 +716,7 @@ def test_every_format_goes_through_the_command(tmp_path: Path, capsys: pytest.Ca
         assert (told["events"], told["edges"]) == (events, edges)
     assert run(tmp_path / "t.jsonl", "--to", "cloudevents", "-o", out, "--json") == 0
     assert json.loads(capsys.readouterr().out)["files"] == [{"path": str(out), "records": 1}]
-    assert json.loads(out.read_text())["type"] == messages.TYPE
+    assert json.loads(out.read_text())["type"] == stamp.TYPE
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

@@ -24,8 +24,7 @@ from typing import Any
 from causet.formats.clocks import MOST_ENTRIES, Point, direct_causes, in_causal_order
 from causet.formats.files import new_file
 from causet.model import BadInput, Event
-
-TYPE = "causet.message"
+from causet.stamp import TYPE, canonical
 
 Known = Mapping[str, Mapping[str, int]]
 """For each message, by its id: how many messages of each process its sender knew, itself included."""
@@ -90,16 +89,6 @@ def _cloudevent(
     }
     data = {name: value for name, value in data.items() if value is not None}
     return {**found, "data": data} if data else found
-
-
-def canonical(deps: dict[str, int]) -> str:
-    """A map source → sequence as canonical JSON (RFC 8785): keys by their UTF-16 form, no blanks.
-
-    >>> canonical({"p2": 3, "p10": 1})
-    '{"p10":1,"p2":3}'
-    """
-    ordered = sorted(deps, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
-    return json.dumps({name: deps[name] for name in ordered}, ensure_ascii=False, separators=(",", ":"))
 
 
 class _Domain:

@@ -1,0 +1,415 @@
+"""Stamping at the source: the envelope of a message, and who knows what to write on it.
+
+The envelope is a CloudEvent. Within a domain each source numbers its messages 1, 2, 3, … (`sequence`), and
+says which messages of others it had seen and not yet answered (`causaldeps`): the direct causes. A message
+depends on the previous one of its source and on these; everything else follows.
+
+    >>> anna, ben = Stamper("anna", "chat"), Stamper("ben", "chat")
+    >>> question = anna.stamp("Who is there?")
+    >>> ben.saw(question)
+    >>> answer = ben.stamp("Me.")
+    >>> answer["sequence"], answer["causaldeps"]
+    ('00000000000000000001', '{"anna":1}')
+
+Standard library only: a producer needs nothing but this package's pure part.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from reprlib import repr as shown
+from typing import Any
+
+from causet.model import BadInput, BadStamp
+from causet.rcclock import ClockJumped, RcClock, RcTime
+
+__all__ = ["HEARTBEAT", "ClockJumped", "RcClock", "RcTime", "Stamper", "from_binary", "to_binary"]
+
+VERSION = 1
+"""Of the envelope's extensions, and of saved stampers."""
+TYPE, HEARTBEAT = "causet.message", "causet.heartbeat"
+DOMAIN = "causaldomain"
+MOST_SEQUENCE = 2**53 - 1
+"""The largest number of a message: whatever reads JSON reads it exactly, and nobody sends so many."""
+MOST_DEPS = 10_000
+"""Direct causes of one message, at most."""
+JOURNAL_LINES = 10_000
+"""So many lines are written to a stamper's file before it is written anew."""
+
+_ATTRIBUTE = re.compile(r"[a-z0-9]{1,40}")
+_OURS = ("specversion", "id", "source", "type", "sequence", "causaldeps", "causaltime", DOMAIN, "data")
+
+
+class Stamper:
+    """Writes envelopes for one source in one domain.
+
+    With a `file`, every number and everything seen is written there before it counts: whoever is killed and
+    starts again with the same file goes on with the next number, and `unsent` holds the envelopes that may
+    not have reached anybody: publish them again first (a receiver takes a second copy for what it is).
+    Written is what the operating system has; with `durable`, what the disk has.
+
+    With a `clock`, messages also carry the ⟨r, c⟩ time of the deterministic merge.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        domain: str = "all",
+        *,
+        clock: RcClock | None = None,
+        file: str | Path | None = None,
+        durable: bool = False,
+    ) -> None:
+        for name, value in (("source", source), ("domain", domain)):
+            if not isinstance(value, str) or not value:
+                raise BadInput(f"the {name} of a stamper must be text that is not empty, not {shown(value)}")
+        self.source = source
+        self.domain = domain
+        self.clock = clock
+        self.sequence = 0
+        """the number of the last message"""
+        self._seen: dict[str, int] = {}
+        self._direct: dict[str, int] = {}
+        self._unsent: dict[int, dict[str, Any]] = {}
+        self._journal: _Journal | None = None
+        if file is not None:
+            self._journal = _Journal(Path(file), durable)
+            for line in self._journal.read():
+                self._replay(line)
+            self._journal.begin(self._state(), [{"stamped": each} for each in self._unsent.values()])
+
+    @property
+    def unsent(self) -> list[dict[str, Any]]:
+        """Envelopes of which `sent` was never told, in their order; only kept with a file."""
+        return list(self._unsent.values())
+
+    def stamp(self, data: Any = None, **attributes: str) -> dict[str, Any]:
+        """The envelope of the next message: `data` is anything that JSON can hold, or bytes; `attributes` are
+        further attributes of the CloudEvent, such as `type` or `subject`."""
+        if self.sequence >= MOST_SEQUENCE:
+            raise BadInput(f"{self.source} has sent {MOST_SEQUENCE} messages, which is all that can be told")
+        number = self.sequence + 1
+        envelope: dict[str, Any] = {
+            "specversion": "1.0",
+            "id": attributes.pop("id", f"{self.domain}:{number}"),
+            "source": self.source,
+            "type": attributes.pop("type", TYPE),
+            **_checked(attributes),
+            DOMAIN: self.domain,
+            "sequence": f"{number:020}",
+            "causaldeps": canonical(self._direct),
+        }
+        if self.clock is not None:
+            envelope["causaltime"] = str(self.clock.event())
+        if isinstance(data, bytes | bytearray):
+            envelope["data_base64"] = base64.b64encode(data).decode()
+        elif data is not None:
+            envelope["data"] = data
+        if self._journal is not None:
+            try:
+                self._write({"stamped": envelope})
+            except (TypeError, ValueError) as error:
+                raise BadInput(f"the data of a message cannot be written as JSON: {error}") from None
+            self._unsent[number] = envelope
+        self.sequence = number
+        self._direct = {}
+        return envelope
+
+    def sent(self, envelope: Mapping[str, Any]) -> None:
+        """The broker has this message: no need to keep it for a restart."""
+        number = sequence_of(envelope)
+        if self._unsent.pop(number, None) is not None:
+            self._write({"sent": number})
+
+    def saw(self, envelope: Mapping[str, Any]) -> None:
+        """A message was delivered here: what is stamped from now on comes after it.
+
+        Messages must be delivered in causal order: then the direct causes are exactly the delivered messages
+        that no other delivered one depends on. BadStamp if the envelope is damaged or of another domain;
+        nothing is changed then.
+        """
+        source, domain = envelope.get("source"), envelope.get(DOMAIN, self.domain)
+        if not isinstance(source, str) or not source:
+            raise BadStamp(f"an envelope must have a source, not {shown(source)}")
+        if domain != self.domain:
+            raise BadStamp(
+                f"a message of domain {shown(domain)} at a stamper of domain {shown(self.domain)}: "
+                "dependencies stay inside a domain, so give what belongs together one domain"
+            )
+        when = time_of(envelope)
+        beats = envelope.get("type") == HEARTBEAT
+        number, deps = (0, {}) if beats else (sequence_of(envelope), deps_of(envelope))
+        if deps.get(source, 0) >= number and not beats:
+            raise BadStamp(f"message {number} of {shown(source)} depends on itself or on a later one")
+        if self.clock is not None and when is not None:
+            self.clock.event(when)
+        if beats or source == self.source or number <= self._seen.get(source, 0):
+            return
+        line = {"saw": [source, number, deps]}
+        self._learn(source, number, deps)
+        self._write(line)
+
+    def _learn(self, source: str, number: int, deps: Mapping[str, int]) -> None:
+        for name, least in deps.items():
+            if self._direct.get(name, least + 1) <= least:
+                del self._direct[name]
+        self._seen[source] = self._direct[source] = number
+
+    def heartbeat(self) -> dict[str, Any]:
+        """An envelope without a message, which tells mergers how far this source's clock is."""
+        if self.clock is None:
+            raise BadInput("only a stamper with a clock has a heartbeat")
+        when = self.clock.event()
+        return {
+            "specversion": "1.0",
+            "id": f"{self.domain}:beat:{when.rc}",
+            "source": self.source,
+            "type": HEARTBEAT,
+            DOMAIN: self.domain,
+            "causaltime": str(when),
+        }
+
+    # Saving and restoring.
+
+    def save(self) -> str:
+        """Everything as text. Whoever keeps it himself must save after each `stamp`, before the message
+        leaves, or a number is used twice; `file` does so."""
+        return json.dumps({**self._state(), "unsent": self.unsent}, ensure_ascii=False)
+
+    @classmethod
+    def restore(cls, saved: str, *, clock: RcClock | None = None) -> Stamper:
+        """The stamper that was saved."""
+        state = _state_of(saved, "a saved stamper")
+        stamper = cls(state["source"], state["domain"], clock=clock)
+        stamper._load(state)
+        for envelope in state.get("unsent", ()):
+            stamper._unsent[sequence_of(envelope)] = envelope
+        return stamper
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "version": VERSION,
+            "source": self.source,
+            "domain": self.domain,
+            "sequence": self.sequence,
+            "seen": self._seen,
+            "direct": self._direct,
+            "rc": self.clock.largest if self.clock is not None else None,
+        }
+
+    def _load(self, state: Mapping[str, Any]) -> None:
+        if (state["source"], state["domain"]) != (self.source, self.domain):
+            raise BadInput(
+                f"this is the file of {shown(state['source'])} in domain {shown(state['domain'])}, not of "
+                f"{shown(self.source)} in {shown(self.domain)}"
+            )
+        self.sequence = state["sequence"]
+        self._seen, self._direct = dict(state["seen"]), dict(state["direct"])
+        if self.clock is not None and state.get("rc") is not None:
+            self.clock.not_before(state["rc"])
+
+    def _replay(self, line: Mapping[str, Any]) -> None:
+        if "version" in line:
+            self._load(line)
+        elif "stamped" in line:
+            envelope = line["stamped"]
+            number = sequence_of(envelope)
+            self._unsent[number] = envelope
+            if number > self.sequence:  # else it stands before, kept because it was not sent
+                self.sequence, self._direct = number, {}
+                when = time_of(envelope)
+                if self.clock is not None and when is not None:
+                    self.clock.not_before(when.rc)
+        elif "sent" in line:
+            self._unsent.pop(line["sent"], None)
+        elif "saw" in line:
+            self._learn(*line["saw"])
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        if self._journal is None:
+            return
+        self._journal.append(line)
+        if self._journal.lines > JOURNAL_LINES + 2 * len(self._unsent):
+            self._journal.begin(self._state(), [{"stamped": each} for each in self._unsent.values()])
+
+
+class _Journal:
+    """A file of JSON lines, each of which is there or not: a torn last line is one that never counted."""
+
+    def __init__(self, path: Path, durable: bool) -> None:
+        self._path = path
+        self._durable = durable
+        self._file: int | None = None
+        self.lines = 0
+
+    def read(self) -> list[dict[str, Any]]:
+        try:
+            raw = self._path.read_bytes()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise BadInput(f"{self._path}: cannot be read: {error.strerror}") from None
+        whole = raw[: raw.rfind(b"\n") + 1].splitlines()
+        found = []
+        for number, line in enumerate(whole, 1):
+            try:
+                found.append(_state_of(line, "") if number == 1 else json.loads(line))
+            except (ValueError, BadInput) as error:
+                raise BadInput(f"{self._path}, line {number}: not written by a stamper{error}") from None
+        return found
+
+    def begin(self, state: Mapping[str, Any], kept: Iterable[Mapping[str, Any]]) -> None:
+        """Start anew with this: the old file stays until the new one is whole."""
+        beside = self._path.with_name(self._path.name + ".new")
+        lines = [state, *kept]
+        try:
+            with beside.open("wb") as stream:
+                stream.write(b"".join(_line(each) for each in lines))
+                stream.flush()
+                os.fsync(stream.fileno())
+            beside.replace(self._path)
+            self.close()
+            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND)
+        except OSError as error:
+            raise BadInput(f"{self._path}: cannot be written: {error.strerror}") from None
+        self.lines = len(lines)
+
+    def append(self, line: Mapping[str, Any]) -> None:
+        assert self._file is not None
+        raw = _line(line)
+        try:
+            if os.write(self._file, raw) != len(raw):
+                raise OSError(0, "the disk is full")
+            if self._durable:
+                os.fsync(self._file)
+        except OSError as error:
+            raise BadInput(f"{self._path}: cannot be written: {error.strerror}") from None
+        self.lines += 1
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def __del__(self) -> None:
+        with suppress(OSError):
+            self.close()
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _state_of(saved: str | bytes, what: str) -> dict[str, Any]:
+    state = json.loads(saved)
+    if not isinstance(state, dict) or "version" not in state:
+        raise BadInput(f"{what}: no state of a stamper")
+    if state["version"] != VERSION:
+        raise BadInput(
+            f"{what}: version {shown(state['version'])}, and this is version {VERSION}; use the release that "
+            "wrote it"
+        )
+    return state
+
+
+def _checked(attributes: Mapping[str, str]) -> Mapping[str, str]:
+    for name in attributes:
+        if not _ATTRIBUTE.fullmatch(name) or name in _OURS:
+            raise BadInput(
+                f"{shown(name)} cannot be an attribute: small letters and digits, and not one of ours"
+            )
+    return attributes
+
+
+def canonical(deps: Mapping[str, int]) -> str:
+    """A map source → sequence as canonical JSON (RFC 8785): keys by their UTF-16 form, no blanks.
+
+    >>> canonical({"p2": 3, "p10": 1})
+    '{"p10":1,"p2":3}'
+    """
+    ordered = sorted(deps, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
+    return json.dumps({name: deps[name] for name in ordered}, ensure_ascii=False, separators=(",", ":"))
+
+
+# Reading what strangers wrote.
+
+
+def sequence_of(envelope: Mapping[str, Any]) -> int:
+    """The number of a message; BadStamp if it is none."""
+    found = envelope.get("sequence")
+    if not isinstance(found, str) or not found.isascii() or not found.isdigit() or len(found) > 20:
+        raise BadStamp(f"sequence must be a number of up to 20 digits, not {shown(found)}")
+    if not 1 <= int(found) <= MOST_SEQUENCE:
+        raise BadStamp(f"sequence must be between 1 and {MOST_SEQUENCE}, not {shown(found)}")
+    return int(found)
+
+
+def deps_of(envelope: Mapping[str, Any]) -> dict[str, int]:
+    """The direct causes of a message; BadStamp if they cannot be read."""
+    text = envelope.get("causaldeps", "{}")
+    if not isinstance(text, str):
+        raise BadStamp(f"causaldeps must be JSON text, not {shown(text)}")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise BadStamp(f"causaldeps must be JSON text, not {shown(text)}") from None
+    if not isinstance(found, dict) or len(found) > MOST_DEPS:
+        raise BadStamp(f"causaldeps must be a map of up to {MOST_DEPS:,} sources, not {shown(text)}")
+    for source, number in found.items():
+        if type(number) is not int or not 1 <= number <= MOST_SEQUENCE:
+            raise BadStamp(f"causaldeps: the number of {shown(source)} cannot be {shown(number)}")
+    return found
+
+
+def time_of(envelope: Mapping[str, Any]) -> RcTime | None:
+    """The ⟨r, c⟩ time of a message, if it has one; BadStamp if it cannot be read."""
+    found = envelope.get("causaltime")
+    return None if found is None else RcTime.parse(found)
+
+
+# The Kafka binding: structured mode is the envelope as JSON.
+
+
+def to_binary(envelope: Mapping[str, Any]) -> tuple[list[tuple[str, bytes]], bytes | None]:
+    """Headers and value of a Kafka message in binary mode."""
+    headers = [
+        (f"ce_{name}", str(value).encode())
+        for name, value in envelope.items()
+        if name not in ("data", "data_base64", "datacontenttype")
+    ]
+    if "data_base64" in envelope:
+        kind, value = envelope.get("datacontenttype"), base64.b64decode(envelope["data_base64"])
+    elif "data" in envelope:
+        kind = envelope.get("datacontenttype", "application/json")
+        value = json.dumps(envelope["data"], ensure_ascii=False, allow_nan=False).encode()
+    else:
+        return headers, None
+    return [*headers, *([("content-type", str(kind).encode())] if kind else [])], value
+
+
+def from_binary(headers: Iterable[tuple[str, bytes]], value: bytes | None) -> dict[str, Any]:
+    """The envelope of a Kafka message in binary mode; BadStamp if it is none."""
+    envelope: dict[str, Any] = {}
+    for name, raw in headers:
+        if name.startswith("ce_") or name == "content-type":
+            try:
+                envelope["datacontenttype" if name == "content-type" else name[3:]] = raw.decode()
+            except UnicodeDecodeError:
+                raise BadStamp(f"header {name} is not UTF-8 text") from None
+    if "source" not in envelope or "id" not in envelope:
+        raise BadStamp("a message in binary mode must have the headers ce_source and ce_id")
+    if value is not None:
+        if envelope.get("datacontenttype", "").split(";")[0].endswith("json"):
+            try:
+                envelope["data"] = json.loads(value)
+            except (ValueError, RecursionError):
+                raise BadStamp("the value of a message says that it is JSON, and is not") from None
+        else:
+            envelope["data_base64"] = base64.b64encode(value).decode()
+    return envelope
