@@ -37,6 +37,7 @@ TYPE, HEARTBEAT = "causet.message", "causet.heartbeat"
 DOMAIN = "causaldomain"
 MOST_SEQUENCE = 2**53 - 1
 """The largest number of a message: whatever reads JSON reads it exactly, and nobody sends so many."""
+PACKED_VERSION = 1
 MOST_DEPS = 10_000
 """Direct causes of one message, at most."""
 JOURNAL_LINES = 10_000
@@ -335,6 +336,22 @@ def canonical(deps: Mapping[str, int]) -> str:
     """
     ordered = sorted(deps, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
     return json.dumps({name: deps[name] for name in ordered}, ensure_ascii=False, separators=(",", ":"))
+
+
+def pack_deps(deps: Mapping[str, int]) -> bytes:
+    """A map source → sequence as the bytes of the column `deps`: a version, then for each cause its number (8
+    bytes), the length of its name (2) and the name in UTF-8, little-endian, by name.
+
+    >>> pack_deps({"p2": 3}).hex(" ")
+    '01 03 00 00 00 00 00 00 00 02 00 70 32'
+    """
+    packed = bytearray([PACKED_VERSION])
+    for name in sorted(deps):
+        raw = name.encode()
+        if len(raw) >= 2**16:
+            raise BadInput(f"the name of a source is too long: {shown(name)}")
+        packed += deps[name].to_bytes(8, "little") + len(raw).to_bytes(2, "little") + raw
+    return bytes(packed)
 
 
 # Reading what strangers wrote.
