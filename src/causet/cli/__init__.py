@@ -29,6 +29,7 @@ COMMANDS = (
     "audit",
     "verify",
     "order",
+    "deliver",
     "explain",
     "protocols",
 )

@@ -23,6 +23,7 @@ from causet.kernels.release import (
     Rows,
     counted_among,
     delivered_after,
+    first_blocked,
     forget_holes,
     forget_islands,
     is_delivered,
@@ -189,6 +190,25 @@ class Holding:
             messages.place[selfish],
             messages.place[forgotten],
         )
+
+    def oldest_blocked(self) -> tuple[int, int, int]:
+        """Of the held messages that wait for something that is not here, the oldest: its number among them,
+        which of its causes that is (NOWHERE for the previous of its stream), and the number it waits for."""
+        rows = Rows(
+            self.stream,
+            self.number,
+            np.searchsorted(self.stream, np.arange(len(self.stream_key) + 1)),
+            self.cause_begin,
+            self.cause_stream,
+            self.cause_number,
+        )
+        row, which, number = first_blocked(rows, self._delivered(), self.arrival)
+        return int(row), int(which), int(number)
+
+    def is_delivered(self, stream: Array, number: Array) -> Array:
+        """For each (stream, number) whether it was delivered."""
+        found: Array = is_delivered(self._delivered(), stream, number)
+        return found
 
     def _delivered(self) -> Delivered:
         return Delivered(self.prefix, self.begin, self.low, self.high, self.since, self.given_up)

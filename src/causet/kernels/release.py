@@ -399,6 +399,24 @@ def is_delivered(delivered: Delivered, stream: Array, number: Array) -> Array:
 
 
 @njit(cache=True)
+def first_blocked(rows: Rows, delivered: Delivered, arrival: Array) -> tuple[int, int, int]:
+    """The oldest row that waits for something that is not here: (row, which cause or NOBODY, number)."""
+    found = which = NOBODY
+    number = 0
+    for row in range(len(rows.stream)):
+        if found != NOBODY and arrival[row] >= arrival[found]:
+            continue
+        for place in range(rows.cause_begin[row + 1] - rows.cause_begin[row] + 1):
+            if _threshold(rows, delivered, row, place) == ABSENT:
+                found, which = row, place - 1
+                number = _named(rows, row, place)[1]
+                break
+    if found == NOBODY and len(rows.stream):  # they wait for each other
+        found, number = 0, rows.number[0] - 1
+    return found, which, number
+
+
+@njit(cache=True)
 def number_within(receiver: Array, next_index: Array) -> Array:
     """The index of each of these messages, in their order, at its receiver; the next one is moved on."""
     index = np.empty(len(receiver), np.int64)

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from causet.spark.asserting import assert_causally_ordered
     from causet.spark.auditing import audit
+    from causet.spark.delivering import deliver
     from causet.spark.explaining import explain
+    from causet.spark.merging import merge
     from causet.spark.order import causal_order, order_events
     from causet.spark.vectors import causal_past, happened_before, vector_clocks
     from causet.spark.verification import verify
@@ -23,8 +25,10 @@ __all__ = [
     "audit",
     "causal_order",
     "causal_past",
+    "deliver",
     "explain",
     "happened_before",
+    "merge",
     "order_events",
     "vector_clocks",
     "verify",
@@ -35,8 +39,10 @@ _HOMES = {
     "audit": "auditing",
     "causal_order": "order",
     "causal_past": "vectors",
+    "deliver": "delivering",
     "explain": "explaining",
     "happened_before": "vectors",
+    "merge": "merging",
     "order_events": "order",
     "vector_clocks": "vectors",
     "verify": "verification",

@@ -54,6 +54,8 @@ DEFAULTS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.sql.maxConcurrentOutputFileWriters": "2",
+    "spark.sql.streaming.metricsEnabled": "false",
 }
 
 WORKERS = {

@@ -48,12 +48,12 @@ def write_rows(rows: DataFrame, target: str | Path, form: str, overwrite: bool =
     folder = check_target(target, overwrite)
     if folder is None:
         with _said(str(target)):
-            _write(_fit(rows, form), str(target), form, "overwrite" if overwrite else "error")
+            _write(fit_for(rows, form), str(target), form, "overwrite" if overwrite else "error")
         return []
     whole = folder.resolve()
     with _beside(rows.sparkSession, whole) as beside:
         with _said(str(folder)):
-            _write(_fit(rows, form), f"file:{beside / 'rows'}", form, "error")
+            _write(fit_for(rows, form), f"file:{beside / 'rows'}", form, "error")
         try:
             names = _renamed(beside / "rows", form)
             _put(beside, whole)
@@ -90,7 +90,7 @@ def check_target(target: str | Path, overwrite: bool) -> Path | None:
     return folder
 
 
-def _fit(rows: DataFrame, form: str) -> DataFrame:
+def fit_for(rows: DataFrame, form: str) -> DataFrame:
     """The rows as files of the form can hold them: Parquet has no column of anything, which becomes JSON
     text; JSON has no NaN, which becomes null, and null is left out."""
 

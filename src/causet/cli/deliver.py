@@ -1,0 +1,166 @@
+"""`causet deliver`: messages in causal order, as early as possible, on Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from causet.cli.printing import json_option, print_json
+from causet.cli.spark import session, spark_options
+
+FINE = 0
+
+
+@click.command()
+@click.argument("source", metavar="SOURCE")
+@click.argument("sink", metavar="SINK")
+@click.option(
+    "--missing",
+    type=click.Choice(["wait", "flag", "divert"]),
+    required=True,
+    help="What to do about a cause that does not come: wait for it; or, when patience ends, deliver what "
+    "needs it all the same, marked; or divert that to SINK-diverted.",
+)
+@click.option(
+    "--patience",
+    metavar="TIME",
+    help="How long a message waits under flag and divert, such as 10m; the end of the input ends it too, "
+    "unless with --follow.",
+)
+@click.option("--by", metavar="COLUMN", help="The column of the receiver. Without it there is one, `all`.")
+@click.option(
+    "--parent",
+    metavar="COLUMN",
+    help="The column with the id of a message's cause, or a list of them, where messages have no sequence; "
+    "such as causationid. Messages are known by the column `id` then.",
+)
+@click.option(
+    "--checkpoint", metavar="DIR", type=click.Path(path_type=Path), help="Where to go on from later."
+)
+@click.option("--follow", is_flag=True, help="Go on as more arrives, until interrupted.")
+@click.option(
+    "--format",
+    "written_as",
+    type=click.Choice(["parquet", "jsonl"]),
+    help="Of the files in SINK  [default: as SOURCE]",
+)
+@click.option(
+    "--horizon",
+    metavar="TIME",
+    default="1 day",
+    show_default=True,
+    help="How long is remembered what was given up, and with --parent what was delivered.",
+)
+@click.option("--buckets", type=int, default=64, show_default=True, help="Receivers are spread over so many.")
+@click.option(
+    "--files-per-batch", type=click.IntRange(1), default=1000, show_default=True, help="Of SOURCE, at most."
+)
+@spark_options
+@json_option
+def deliver(
+    source: str,
+    sink: str,
+    missing: str,
+    patience: str | None,
+    by: str | None,
+    parent: str | None,
+    checkpoint: Path | None,
+    follow: bool,
+    written_as: str | None,
+    horizon: str,
+    buckets: int,
+    files_per_batch: int,
+    as_json: bool,
+    master: str | None,
+    conf: dict[str, str],
+) -> int:
+    """Deliver messages in causal order: each after everything that caused it, and no later than that.
+
+    SOURCE is a file or folder of JSON Lines or Parquet, with the columns source, sequence and causaldeps (or
+    deps, packed), or with --parent. SINK is a folder; it gets every input column plus
+
+    \b
+      receiver   whose message it is
+      index      0, 1, 2, … for each receiver: the order
+      status     delivered, flagged (patience ended), late (a missing cause, come after all)
+      waited     seconds between arrival and delivery
+      missing    for flagged ones, the causes that had not come: source → sequence
+
+    Messages that are diverted, and lines that are no messages, go to SINK-diverted, with the problem. Copies
+    are delivered once. With --checkpoint, a later run goes on where this one ended, however it ended.
+
+    \b
+    Examples:
+      causet deliver messages.jsonl delivered --missing wait
+      causet deliver inbox delivered --missing flag --patience 10m --by tenant --checkpoint state --follow
+      causet deliver events delivered --missing divert --patience 1m --parent causationid
+    """
+    from causet.cli.live import live_display
+    from causet.spark.checkpoints import Checkpoint
+
+    fixed = {"source": source, "sink": sink, "by": by, "parent": parent, "buckets": buckets}
+    with Checkpoint(checkpoint) as kept, session(master, conf, "delivering") as spark:
+        from causet.spark.arrivals import arriving, await_form, schema_from, schema_of, schema_text
+        from causet.spark.batches import FileSink
+        from causet.spark.delivering import OBSERVED, deliver
+        from causet.spark.held import has_state, how_many_held
+        from causet.spark.running import Progress, now_ms, run
+
+        begun = kept.opened("deliver", fixed)
+        form = begun["form"] if begun else await_form(Path(source), follow)
+        target = FileSink(Path(sink), begun["written_as"] if begun else written_as or form)
+        target.prepare(fresh=begun is None)
+        schema = schema_from(begun["schema"]) if begun else schema_of(spark, Path(source), form)
+        messages = arriving(spark, Path(source), form, schema, files_per_batch)
+        ends = spark.readStream.schema("ended long").json(f"file:{kept.ends.resolve()}")
+        transform = deliver(
+            missing=missing,
+            patience=patience,
+            by=by,
+            parent=parent,
+            horizon=horizon,
+            buckets=buckets,
+            ends=ends,
+        )
+        rows = messages.transform(transform)
+        if begun is None:
+            kept.settle(
+                "deliver", fixed, {"form": form, "written_as": target.form, "schema": schema_text(schema)}
+            )
+        target.clean()
+        progress = Progress()
+        with live_display("deliver", as_json) as show:
+            run(rows, target, kept, follow, OBSERVED, progress, show)
+            if missing != "wait" and not follow:
+                kept.end(now_ms())
+                run(rows, target, kept, follow, OBSERVED, progress, show)
+        held = how_many_held(spark, kept.spark) if has_state(spark, kept.spark) else 0
+    _tell(progress.counts, progress.taken, held, progress.blocked if held else None, sink, as_json)
+    return FINE
+
+
+def _tell(
+    counts: dict[str, int], taken: int, held: int, blocked: str | None, sink: str, as_json: bool
+) -> None:
+    found: dict[str, Any] = {
+        "messages": taken,
+        **{name: counts.get(name, 0) for name in ("delivered", "flagged", "late", "diverted", "refused")},
+        "duplicates": counts.get("duplicates", 0),
+        "held": held,
+        "blocked": blocked,
+    }
+    if as_json:
+        print_json(found)
+        return
+    told = [f"messages {taken:,}", f"delivered {found['delivered']:,}"]
+    told += [f"{name} {found[name]:,}" for name in ("flagged", "late", "diverted") if found[name]]
+    if found["refused"]:
+        told.append(f"no messages {found['refused']:,}")
+    if found["duplicates"]:
+        told.append(f"copies dropped {found['duplicates']:,}")
+    click.echo(f"{', '.join(told)} → {sink}")
+    if held:
+        reason = f", the oldest waits for {blocked}" if blocked else ""
+        click.echo(f"{held:,} still held{reason}")

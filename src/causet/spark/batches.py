@@ -1,0 +1,111 @@
+"""Where a stream's batches go, if into files: once each, whoever is killed when, and whoever reads.
+
+Spark's own file sink is exact only for readers that know its log: others see the files of a batch that was
+run again twice. Here the files of a batch have names that follow from its number, and a batch that is run
+again, which gives the same rows, replaces them one by one. So whoever lists the folder, with any tool, finds
+every row once:
+
+    SINK/batch-0000000012-00000.parquet     rows of batch 12, those of a receiver in one file, by index
+    SINK-diverted/…                         messages that left by the side
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from causet.delivery import DIVERTED
+from causet.formats.files import reason
+from causet.model import BadInput
+from causet.spark.footers import sort_encodings
+from causet.spark.sinks import FORMS, fit_for
+
+ASIDE = "__causet_aside"
+_PART = re.compile(r"part-(\d+)-.*?(?:-c(\d+))?(?:\.\w+)*")
+
+
+def diverted_beside(sink: Path) -> Path:
+    """Where what does not go into the sink goes."""
+    return sink.with_name(f"{sink.name}-diverted")
+
+
+class FileSink:
+    """A folder of Parquet or JSON Lines files, and one beside it for what is diverted."""
+
+    def __init__(self, folder: Path, form: str, aside: bool = True) -> None:
+        if form not in FORMS:
+            raise BadInput(f"unknown format {form!r}; rows are written as {' or '.join(FORMS)}")
+        self.folder = folder
+        self.form = form
+        self.aside = aside
+
+    def prepare(self, fresh: bool) -> None:
+        """Make the folders; BadInput if that cannot be, or if a fresh query finds rows there."""
+        for folder in (self.folder, *([diverted_beside(self.folder)] if self.aside else [])):
+            try:
+                folder.mkdir(exist_ok=True)
+                found = [each.name for each in folder.iterdir()]
+            except OSError as error:
+                raise BadInput(f"{folder} cannot be written: {reason(error)}") from None
+            rows = [name for name in found if not name.startswith((".", "_"))]
+            if fresh and rows:
+                raise BadInput(
+                    f"{folder} is not empty, and this is a new query; name another folder, or go on with the "
+                    "checkpoint of the query that wrote it"
+                )
+
+    def write(self, rows: DataFrame, batch: int) -> None:
+        """Write the rows of a batch, in the place of any that an earlier run of the same batch left."""
+        beside = self.folder / f".batch-{batch:010}.part"
+        shutil.rmtree(beside, ignore_errors=True)
+        if self.aside:
+            rows = rows.withColumn(ASIDE, F.coalesce(F.col("status") == DIVERTED, F.lit(False)))
+        writer = fit_for(rows, self.form).write.mode("error")
+        if self.aside:
+            # With a writer for each, open at the same time, Spark does not sort, and rows keep their order.
+            writer = writer.partitionBy(ASIDE)
+        target = f"file:{beside.resolve()}"
+        if self.form == "parquet":
+            writer.parquet(target)
+        else:
+            writer.json(target, compression="none", ignoreNullFields=True, lineSep="\n", encoding="UTF-8")
+        try:
+            if self.aside:
+                self._put(beside / f"{ASIDE}=false", self.folder, batch)
+                self._put(beside / f"{ASIDE}=true", diverted_beside(self.folder), batch)
+            else:
+                self._put(beside, self.folder, batch)
+        except OSError as error:
+            raise BadInput(f"{self.folder} cannot be written: {reason(error)}") from None
+        shutil.rmtree(beside, ignore_errors=True)
+
+    def _put(self, written: Path, folder: Path, batch: int) -> None:
+        found = []
+        for file in written.iterdir() if written.is_dir() else ():
+            part = _PART.fullmatch(file.name)
+            if part:
+                found.append((int(part[1]), int(part[2] or 0), file))
+        names = set()
+        for number, (_, _, file) in enumerate(sorted(found)):
+            if self.form == "parquet":
+                sort_encodings(file)
+            names.add(f"batch-{batch:010}-{number:05}.{self.form}")
+            file.replace(folder / f"batch-{batch:010}-{number:05}.{self.form}")
+        for stale in folder.glob(f"batch-{batch:010}-*"):
+            if stale.name not in names:
+                stale.unlink()
+
+    def clean(self) -> None:
+        """Remove what a run that was killed left half written."""
+        for folder in self.folder.glob(".batch-*.part"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def names(self) -> Iterable[str]:
+        with suppress(OSError):
+            yield from sorted(each.name for each in self.folder.glob("batch-*"))

@@ -1,0 +1,319 @@
+"""`deliver()`: messages in causal order, as early as possible, for every receiver; batch or streaming.
+
+    rows → cut by bucket → [ what is held and delivered: state ] → rows
+
+A receiver (the value of the column `by`) is a causal domain of its own, and lives in one of `buckets`: the
+unit of parallelism is the receiver. Each bucket remembers what was delivered, which is a number per source,
+and the messages that are held, their rows in segments that are only read again when one of them leaves.
+
+Time is the time of the batch, which Spark writes down before it runs one: a batch that is run again after a
+crash does the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from causet.delivery import POLICIES, WAIT
+from causet.kernels.holding import Holding
+from causet.model import BadInput
+from causet.spark.bucket import ADDED, ALL, COUNTS, NUMBER, OWN, RECEIVER, Bucket, Settings
+from causet.spark.durations import milliseconds
+from causet.spark.packing import (
+    BUCKET,
+    ENDED,
+    NOW,
+    OUT_ROWS,
+    PACKED,
+    ROWS,
+    Batches,
+    Pack,
+    Unpack,
+    from_blob,
+    packed_batch,
+    to_blob,
+)
+from causet.spark.sources_values import quoted
+
+VERSION = 1
+"""Of the state. Another one is refused; see `_refuse_version`."""
+BUCKETS = 64
+CHUNK_BYTES = 1 << 28
+"""Messages that are looked at together."""
+DEFAULT_HORIZON = "1 day"
+OUT = f"{ROWS} binary, held long, oldest long, blocked string, " + ", ".join(
+    f"{name} long" for name in COUNTS
+)
+"""A blob of messages that leave; and about the bucket, in its last row: how many it holds, when the oldest of
+them came, what that waits for, and counts."""
+_NOTHING = dict.fromkeys(("held", "oldest", "blocked", *COUNTS))
+OBSERVED = "causet"
+"""The name of the metrics that a query reports for every batch."""
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def deliver(
+    *,
+    missing: str,
+    patience: str | int | float | None = None,
+    by: str | None = None,
+    parent: str | None = None,
+    horizon: str | int | float = DEFAULT_HORIZON,
+    buckets: int = BUCKETS,
+    most_held: int = 10_000_000,
+    ends: DataFrame | None = None,
+) -> Callable[[DataFrame], DataFrame]:
+    """Deliver messages in causal order, for `messages.transform(deliver(…))`.
+
+    The messages have the columns `source`, `sequence` and `deps` (packed bytes or a map source → sequence) or
+    `causaldeps` (the same as JSON text); or, with `parent`, the columns `id` and the one that `parent` names.
+
+    :param missing: what to do about a cause that does not come: `wait`, `flag` or `divert`.
+    :param patience: for `flag` and `divert`, how long a message waits: `"10 minutes"`, or seconds. The end of
+        a batch DataFrame ends it.
+    :param by: the column of the receiver; without it there is one receiver, `all`.
+    :param horizon: how long is remembered what was given up: a missing cause that comes later than this, and
+        with `parent` the ids of delivered messages.
+    :param buckets: receivers are spread over so many; fixed for a checkpoint.
+    :param most_held: messages that one bucket holds at most, before the query ends with an error.
+    :param ends: a streaming DataFrame with a column `ended` of moments, in ms since 1970: whoever came until
+        then has no patience left.
+
+    Every row gets `receiver`, `index`, `status`, `waited`, `missing` and `problem`.
+    """
+    if missing not in POLICIES:
+        raise BadInput(
+            f"missing = {missing!r}: what to do about a cause that does not come is wait, flag or divert"
+        )
+    if (missing == WAIT) != (patience is None):
+        raise BadInput(
+            "patience belongs to flag and divert" if missing == WAIT else f"{missing} needs a patience"
+        )
+    if not 1 <= buckets <= 1 << 16:
+        raise BadInput(f"buckets = {buckets}: there can be 1 to 65,536")
+    waits = None if patience is None else milliseconds("patience", patience)
+    remembers = milliseconds("horizon", horizon)
+
+    def delivered(messages: DataFrame) -> DataFrame:
+        columns = _columns(messages, by, parent)
+        settings = Settings(missing, waits, remembers, by, *columns, parent, buckets, most_held)
+        return _unpacked(messages, _operator(messages, settings, ends))
+
+    return delivered
+
+
+def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[str, str, str | None]:
+    """The columns of source, sequence and causes; BadInput if one is not there, or of no use."""
+    names = messages.columns
+    for name in names:
+        if name.startswith(OWN):
+            raise BadInput(f"a column cannot be called {name!r}: names that begin so are used within")
+
+    def need(name: str, kinds: tuple[type, ...], words: str) -> str:
+        if name not in names:
+            raise BadInput(f"messages need a column {name!r}; there are {', '.join(names)}")
+        if not isinstance(messages.schema[name].dataType, kinds):
+            raise BadInput(
+                f"column {name!r} must be {words}, not {messages.schema[name].dataType.simpleString()}"
+            )
+        return name
+
+    if by is not None:
+        need(by, (T.StringType, T.IntegralType), "text")
+    if parent is not None:
+        need("id", (T.StringType,), "text")
+        need(parent, (T.StringType, T.ArrayType), "text or a list of texts")
+        return "id", "id", parent
+    need("source", (T.StringType,), "text")
+    need("sequence", (T.IntegralType, T.StringType), "a number")
+    if "deps" in names:
+        return (
+            "source",
+            "sequence",
+            need("deps", (T.BinaryType, T.MapType), "packed bytes or a map source → sequence"),
+        )
+    if "causaldeps" in names:
+        return "source", "sequence", need("causaldeps", (T.StringType,), "JSON text")
+    raise BadInput(f"messages need a column 'deps' or 'causaldeps'; there are {', '.join(names)}")
+
+
+# ---------------------------------------------------------------- the pipeline
+
+
+def _operator(messages: DataFrame, settings: Settings, ends: DataFrame | None) -> DataFrame:
+    """The stateful operator on packed messages."""
+    spark = messages.sparkSession
+    streaming = messages.isStreaming
+    receiver = F.lit(ALL) if settings.by is None else F.col(quoted(settings.by)).cast("string")
+    bucket = F.pmod(F.xxhash64(F.coalesce(receiver, F.lit(""))), F.lit(settings.buckets)).cast("int")
+    now = _now(streaming)
+    extra = [receiver.alias(RECEIVER)]
+    if settings.parent is None and not isinstance(messages.schema[settings.sequence].dataType, T.LongType):
+        extra.append(F.expr(f"try_cast({quoted(settings.sequence)} as bigint)").alias(NUMBER))
+    packed = messages.select(bucket.alias(f"{OWN}bucket"), now.alias(f"{OWN}now"), *extra, "*").mapInArrow(
+        Pack(), PACKED
+    )
+    if streaming:
+        use_rocks(spark)
+        if settings.policy != WAIT:
+            packed = packed.unionAll(_ticks(spark, settings.buckets))
+        if ends is not None:
+            packed = packed.unionAll(_to_all(ends.select("ended", _now(True).alias(NOW)), settings.buckets))
+    found = packed.groupBy(BUCKET).transformWithState(Deliverer(settings, streaming), OUT, "append", "none")
+    if streaming:
+        found = found.observe(
+            OBSERVED,
+            F.sum("held").alias("held"),
+            F.min("oldest").alias("oldest"),
+            F.min_by("blocked", "oldest").alias("blocked"),
+            *(F.sum(name).alias(name) for name in COUNTS),
+        )
+    return found
+
+
+def _now(streaming: bool) -> Column:
+    """The time of the batch in ms: in a stream Spark's own, the same when a batch is run again."""
+    return F.unix_millis(F.current_timestamp()) if streaming else F.lit(time.time_ns() // 1_000_000)
+
+
+def use_rocks(spark: SparkSession) -> None:
+    """The operator keeps several kinds of state, which only RocksDB can hold."""
+    if spark.conf.get(_PROVIDER, "") != _ROCKS:
+        spark.conf.set(_PROVIDER, _ROCKS)
+
+
+def _ticks(spark: SparkSession, buckets: int) -> DataFrame:
+    """With every batch, for every bucket, whether anything came or not: so patience ends by itself.
+
+    There is always a next batch, then, as with Spark's own timers; how often is for the query's trigger to
+    say. Of Spark's sources this one also knows how to end when all that is available was read.
+    """
+    beats = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1)
+    ticking = beats.option("numPartitions", 1).load()
+    ticks = ticking.select(F.lit(None).cast("long").alias("ended"), _now(True).alias(NOW))
+    return _to_all(ticks, buckets)
+
+
+def _to_all(moments: DataFrame, buckets: int) -> DataFrame:
+    return moments.mapInArrow(ToAll(buckets), PACKED)
+
+
+@dataclass(frozen=True)
+class ToAll:
+    """Tells all buckets the latest of moments."""
+
+    buckets: int
+
+    def __call__(self, batches: Batches) -> Batches:
+        latest: int | None = None
+        now: int | None = None
+        for batch in batches:
+            for ended, when in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+                now = when
+                if ended is not None:
+                    latest = max(ended, latest or 0)
+        if now is not None:
+            yield packed_batch(list(range(self.buckets)), now, latest, [None] * self.buckets)
+
+
+def _unpacked(messages: DataFrame, found: DataFrame) -> DataFrame:
+    kept = [field for field in messages.schema.fields if field.name not in ADDED]
+    added = T.StructType(
+        [
+            T.StructField("receiver", T.StringType()),
+            T.StructField("index", T.LongType()),
+            T.StructField("status", T.StringType()),
+            T.StructField("waited", T.DoubleType()),
+            T.StructField("missing", T.MapType(T.StringType(), T.LongType())),
+            T.StructField("problem", T.StringType()),
+        ]
+    )
+    schema = T.StructType([*kept, *added.fields])
+    return found.select(ROWS).mapInArrow(Unpack(ROWS), schema)
+
+
+# ---------------------------------------------------------------- the operator
+
+
+class Deliverer(StatefulProcessor):
+    """Holds and releases the messages of one bucket."""
+
+    def __init__(self, settings: Settings, streaming: bool) -> None:
+        self.settings = settings
+        self.streaming = streaming
+        self.version = VERSION
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.head = handle.getValueState("head", "version int, fixed string, segment long, held binary")
+        self.segments = handle.getMapState("rows", "segment long", "rows binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        bucket = Bucket(self.settings, self._load(), self._segment, self._keep, self._drop)
+        now, ended = 0, None
+        chunk: list[bytes] = []
+        size = 0
+        for row in rows:
+            now = max(now, row[NOW])
+            if row[ENDED] is not None:
+                ended = max(ended or 0, row[ENDED])
+            if row[ROWS] is not None:
+                chunk.append(row[ROWS])
+                size += len(row[ROWS])
+                if size > CHUNK_BYTES:
+                    yield from self._rows(bucket.step(chunk, now))
+                    chunk, size = [], 0
+        if not self.streaming:
+            ended = now
+        yield from self._rows(bucket.step(chunk, now, ended, last=True))
+        yield Row(rows=None, **bucket.report())
+        self.head.update((self.version, self.settings.fixed, bucket.segment, bucket.holding.to_bytes()))
+
+    def _rows(self, tables: Iterable[pa.Table]) -> Iterator[Row]:
+        for table in tables:
+            for begin in range(0, table.num_rows, OUT_ROWS):
+                blob = to_blob(table.slice(begin, OUT_ROWS))
+                yield Row(rows=blob, **_NOTHING)
+
+    def _load(self) -> tuple[int, Holding]:
+        if not self.head.exists():
+            return 0, Holding.empty()
+        version, fixed, segment, held = self.head.get() or (0, "", 0, b"")
+        if version != self.version:
+            _refuse_version(version)
+        if fixed != self.settings.fixed:
+            raise BadInput(
+                f"this checkpoint was made with {fixed}, and this query has {self.settings.fixed}: go on "
+                "with the same, or begin with a new checkpoint"
+            )
+        return segment, Holding.from_bytes(held)
+
+    def _segment(self, number: int) -> pa.Table:
+        found = self.segments.getValue((number,))
+        assert found is not None
+        return from_blob(found[0])
+
+    def _keep(self, number: int, table: pa.Table) -> None:
+        self.segments.updateValue((number,), (to_blob(table),))
+
+    def _drop(self, number: int) -> None:
+        self.segments.removeKey((number,))
+
+    def close(self) -> None:
+        pass
+
+
+def _refuse_version(version: int) -> None:
+    raise BadInput(
+        f"this checkpoint has state of version {version}, and this release reads version {VERSION}: let the "
+        "release that wrote it run until nothing is held, then begin with a new checkpoint"
+    )

@@ -1,0 +1,95 @@
+"""What a query holds, read from the state in its checkpoint, whether it runs or not: why is this held?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from causet.kernels.holding import Holding
+from causet.spark.bucket import RECEIVER, SEGMENT_BITS, Settings, causes_of
+from causet.spark.packing import from_blob, text_column
+
+
+@dataclass(frozen=True)
+class Held:
+    """A message that waits."""
+
+    receiver: str
+    name: str
+    """`source:sequence`, or its id"""
+    since: int
+    """when it came, in ms"""
+    waits_for: dict[str, bool]
+    """the direct causes that are not delivered, by name, and whether each is here and held itself"""
+
+
+def how_many_held(spark: SparkSession, checkpoint: Path) -> int:
+    """How many messages a query holds."""
+    return sum(len(holding) for _, holding in _heads(spark, checkpoint))
+
+
+def held_messages(spark: SparkSession, checkpoint: Path, settings: Settings) -> Iterator[Held]:
+    """The messages that a query holds, with what they wait for; those of a bucket by their arrival."""
+    for bucket, holding in _heads(spark, checkpoint):
+        if len(holding):
+            segments = _segments(spark, checkpoint, bucket)
+            yield from _of_bucket(holding, segments, settings)
+
+
+def _heads(spark: SparkSession, checkpoint: Path) -> Iterator[tuple[int, Holding]]:
+    for row in _state(spark, checkpoint, "head").select("key", "value").collect():
+        yield row["key"][0], Holding.from_bytes(row["value"]["held"])
+
+
+def _segments(spark: SparkSession, checkpoint: Path, bucket: int) -> dict[int, pa.Table]:
+    rows = _state(spark, checkpoint, "rows").where(F.col("key.bucket") == bucket)
+    found = rows.select("user_map_key.segment", "user_map_value.rows").collect()
+    return {row["segment"]: from_blob(row["rows"]) for row in found}
+
+
+def _state(spark: SparkSession, checkpoint: Path, name: str) -> Any:
+    reader = spark.read.format("statestore").option("stateVarName", name)
+    return reader.load(f"file:{checkpoint.resolve()}")
+
+
+def has_state(spark: SparkSession, checkpoint: Path) -> bool:
+    """Whether a batch was ever committed."""
+    try:
+        _state(spark, checkpoint, "head").schema  # noqa: B018
+    except PySparkException:
+        return False
+    return True
+
+
+def _of_bucket(holding: Holding, segments: dict[int, pa.Table], settings: Settings) -> Iterator[Held]:
+    here = {(stream, number) for stream, number in zip(holding.stream, holding.number, strict=True)}
+    delivered = holding.is_delivered(holding.cause_stream, holding.cause_number)
+    previous = holding.is_delivered(holding.stream, holding.number - 1)
+    for at in np.argsort(holding.arrival, kind="stable").tolist():
+        place = int(holding.place[at])
+        row = segments[place >> SEGMENT_BITS].slice(place & ((1 << SEGMENT_BITS) - 1), 1)
+        source = text_column(row.column(settings.source))[0].as_py()
+        number = int(holding.number[at])
+        causes = causes_of(row, settings)
+
+        def named(of: str, which: int) -> str:
+            return of if settings.parent is not None else f"{of}:{which}"
+
+        waits: dict[str, bool] = {}
+        if not previous[at]:
+            waits[named(source, number - 1)] = (int(holding.stream[at]), number - 1) in here
+        begin = int(holding.cause_begin[at])
+        for which in range(begin, int(holding.cause_begin[at + 1])):
+            if not delivered[which]:
+                key = (int(holding.cause_stream[which]), int(holding.cause_number[which]))
+                waits[named(causes.name[which - begin].as_py(), key[1])] = key in here
+        receiver = row.column(RECEIVER)[0].as_py()
+        yield Held(receiver, named(source, number), int(holding.arrival[at]), waits)

@@ -1,0 +1,219 @@
+"""`merge()`: one order for all subscribers, consistent with causality, by the ⟨r, c⟩ time of the messages.
+
+The order is that of (r + c, r, source, sequence). It depends on the messages alone: mergers that see the same
+messages agree without talking to each other, and a merger of mergers gives the same order, since stamps pass
+as they are.
+
+A batch is a sort, by all workers: a first look counts messages by time, so that every worker knows where its
+own begin. A stream is in `merging_streams`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from causet.delivery import DELIVERED, DIVERTED
+from causet.model import BadInput
+from causet.rcclock import FAR, largest_c
+from causet.spark.durations import milliseconds
+from causet.spark.sources_values import quoted
+from causet.stamp import MOST_SEQUENCE
+
+POSITION, STATUS, PROBLEM = "position", "status", "problem"
+BINS = 4096
+"""Into so many pieces of time messages are counted at a time."""
+ROWS_PER_PART = 1_000_000
+MOST_PARTS = 1000
+ROUNDS = 5
+"""How often a piece of time that has too many is counted again in finer ones."""
+_OWN = "__causet_"
+_PART = f"{_OWN}part"
+
+
+def merge(
+    *,
+    epsilon: str | int | float,
+    delta: str | int | float,
+    sources: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    horizon: str | int | float | None = None,
+    buckets: int = 16,
+) -> Callable[[DataFrame], DataFrame]:
+    """Merge messages into one order, for `messages.transform(merge(…))`.
+
+    The messages have the columns `source`, `sequence`, `rc` (r + c) and `r`, in ms; or `causaltime` in place
+    of the last two, as the envelope has it.
+
+    :param epsilon: how far the clocks of the sources are apart at most: `"50 ms"`, or seconds.
+    :param delta: how long a message is under way at most.
+    :param sources: for streams, sources that are waited for although they have not been heard of.
+    :param exclude: for streams, sources that are not waited for: they died.
+    :param horizon: for streams, how long released messages are remembered, so that copies are known for such;
+        without it δ + 3ε, the longest that a message waits.
+    :param buckets: for streams, over how many the messages are spread; fixed for a checkpoint.
+
+    A batch gets `position` (0, 1, 2, …), a stream the order of its rows. `status` is `delivered`, in a stream
+    also `late` (it came below what was released), and `diverted` for what is no message or has an impossible
+    stamp, with the `problem`.
+    """
+    apart, under_way = milliseconds("epsilon", epsilon), milliseconds("delta", delta)
+    remembered = under_way + 3 * apart if horizon is None else milliseconds("horizon", horizon)
+
+    def merged(messages: DataFrame) -> DataFrame:
+        stamped = with_times(messages)
+        if messages.isStreaming:
+            from causet.spark.merging_streams import MergeSettings, merge_stream
+
+            settings = MergeSettings(
+                apart,
+                under_way,
+                tuple(sources),
+                tuple(exclude),
+                remembered,
+                buckets,
+                "causaltime" in messages.columns,
+            )
+            return merge_stream(stamped, messages.columns, settings)
+        return _sorted(stamped, messages.columns, apart)
+
+    return merged
+
+
+RC, R, SEQUENCE = f"{_OWN}rc", f"{_OWN}r", f"{_OWN}sequence"
+
+
+def with_times(messages: DataFrame) -> DataFrame:
+    """With r + c, r and the sequence as numbers, null where they are none. BadInput if one is not there."""
+    names = messages.columns
+    for name in names:
+        if name.startswith(_OWN):
+            raise BadInput(f"a column cannot be called {name!r}: names that begin so are used within")
+    wanted = ["source", "sequence", *(["rc", "r"] if "rc" in names else ["causaltime"])]
+    for name in wanted:
+        if name not in names:
+            raise BadInput(
+                f"messages need the columns source, sequence, and rc and r or causaltime; {name!r} is not "
+                f"among {', '.join(names)}"
+            )
+
+    def number(name: str) -> Column:
+        if isinstance(messages.schema[name].dataType, T.LongType):
+            return F.col(quoted(name))
+        return F.expr(f"try_cast({quoted(name)} as bigint)")
+
+    if "rc" in names:
+        rc, r = number("rc"), number("r")
+    else:
+        if not isinstance(messages.schema["causaltime"].dataType, T.StringType):
+            raise BadInput("column 'causaltime' must be text")
+        digits = "^([0-9]{1,16})[ ,]([0-9]{1,16})$"
+        rc, r = (F.regexp_extract("causaltime", digits, group).try_cast("long") for group in (1, 2))
+    return messages.withColumns({RC: rc, R: r, SEQUENCE: number("sequence")})
+
+
+def problem_with(epsilon: int, heartbeats: bool) -> Column:
+    """Why a row is no message, or has a stamp that cannot be; null where it is fine."""
+    sequence = F.col(SEQUENCE)
+    out_of_bounds = (sequence < 1) | (sequence > MOST_SEQUENCE)
+    if not heartbeats:
+        out_of_bounds = out_of_bounds | sequence.isNull()
+    most = largest_c(epsilon)
+    return (
+        F.when(F.col("source").isNull(), "has no source")
+        .when(F.col(RC).isNull() | F.col(R).isNull(), "has no time")
+        .when(
+            (F.col(R) < 0) | (F.col(RC) >= FAR) | (F.col(RC) < F.col(R)), "has a time that is none of a clock"
+        )
+        .when(F.col(RC) - F.col(R) > most, f"has a time with c above {most}, which ε does not allow")
+        .when(out_of_bounds, "has a sequence that is no number of a message")
+    )
+
+
+# ---------------------------------------------------------------- batch
+
+
+def _sorted(stamped: DataFrame, names: Sequence[str], epsilon: int) -> DataFrame:
+    """Sorted by all workers, each row with its position."""
+    judged = stamped.withColumn(PROBLEM, problem_with(epsilon, heartbeats=False))
+    counts = _counts(judged)
+    edges, sizes = _parts(counts)
+    part = F.when(F.col(PROBLEM).isNotNull(), len(sizes)).otherwise(_which(edges, 0, len(edges)))
+    offsets = [sum(sizes[:number]) for number in range(len(sizes) + 1)]
+    order = [RC, R, "source", SEQUENCE]
+    inside = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1))
+    position = F.when(
+        F.col(PROBLEM).isNull(), F.element_at(F.array(*map(F.lit, offsets)), F.col(_PART) + 1) + inside
+    )
+    status = F.when(F.col(PROBLEM).isNull(), DELIVERED).otherwise(DIVERTED)
+    kept = [quoted(name) for name in names if name not in (POSITION, STATUS, PROBLEM)]
+    return (
+        judged.withColumn(_PART, part)
+        .repartitionById(len(sizes) + 1, _PART)
+        .sortWithinPartitions(*order)
+        .select(*kept, position.cast("long").alias(POSITION), status.alias(STATUS), PROBLEM)
+    )
+
+
+Counts = list[tuple[int, int, int]]
+"""Pieces of time, each [from, to), and how many messages are in it, in order."""
+
+
+def _counts(judged: DataFrame) -> Counts:
+    """How many messages there are in pieces of time that are small enough."""
+    fine = judged.where(F.col(PROBLEM).isNull()).select(RC)
+    low, high, rows = fine.agg(F.min(RC), F.max(RC), F.count(RC)).collect()[0]
+    if not rows:
+        return []
+    pieces: Counts = [(low, high + 1, rows)]
+    most = max(ROWS_PER_PART // 4, rows // (4 * MOST_PARTS))
+    for _ in range(ROUNDS):
+        heavy = [piece for piece in pieces if piece[2] > most and piece[1] - piece[0] > 1]
+        if not heavy:
+            break
+        finer = _finer(fine, heavy)
+        pieces = sorted([*(piece for piece in pieces if piece not in heavy), *finer])
+    return pieces
+
+
+def _finer(fine: DataFrame, heavy: Counts) -> Counts:
+    """The same messages, counted in finer pieces."""
+    found: Counts = []
+    for low, high, _ in heavy[:8]:  # pieces that are heavy all over would take a round each
+        width = -(-(high - low) // BINS)
+        bins = F.floor((F.col(RC) - F.lit(low)) / F.lit(width)).alias("bin")
+        inside = fine.where((F.col(RC) >= low) & (F.col(RC) < high))
+        for row in inside.groupBy(bins).count().collect():
+            start = low + row["bin"] * width
+            found.append((start, min(start + width, high), row["count"]))
+    return [*found, *heavy[8:]]
+
+
+def _parts(counts: Counts) -> tuple[list[int], list[int]]:
+    """Where parts begin, but for the first one, and how many messages each has."""
+    rows = sum(count for _, _, count in counts)
+    wanted = min(max(1, -(-rows // ROWS_PER_PART)), MOST_PARTS)
+    edges: list[int] = []
+    sizes = [0]
+    done = 0
+    for low, _, count in counts:
+        if sizes[-1] and done * wanted >= rows * len(sizes):
+            edges.append(low)
+            sizes.append(0)
+        sizes[-1] += count
+        done += count
+    return edges, sizes
+
+
+def _which(edges: list[int], begin: int, end: int) -> Column:
+    """The number of edges in begin … end that are not above a row's time, with those before: a search by
+    halves, as an expression."""
+    if begin == end:
+        return F.lit(begin)
+    middle = (begin + end) // 2
+    return F.when(F.col(RC) < edges[middle], _which(edges, begin, middle)).otherwise(
+        _which(edges, middle + 1, end)
+    )

@@ -1,0 +1,117 @@
+"""Rows as blobs on their way to and from a stateful operator.
+
+Spark hands rows to a stateful operator one by one; as Arrow blobs, thousands at a time, they are cheap. So
+before the operator every worker cuts its rows by bucket into blobs, and after it every worker makes rows of
+blobs again. A blob is a batch of Arrow's stream format: nothing in it is executed, whoever wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+Array = np.ndarray[Any, Any]
+Batches = Iterator[pa.RecordBatch]
+
+BLOB_ROWS = 1 << 18
+"""Rows that are cut into blobs at a time."""
+OUT_ROWS = 1 << 16
+"""Rows of a blob that leaves an operator."""
+BUCKET, NOW, ENDED, ROWS = "bucket", "now", "ended", "rows"
+PACKED = f"{BUCKET} int, {NOW} long, {ENDED} long, {ROWS} binary"
+"""A blob of messages for one bucket, and the time of the batch in ms. A row without blob only tells the time;
+`ended` is the moment up to which whoever came has no patience left."""
+
+
+def stretches(values: Array) -> list[tuple[int, int]]:
+    """Where values that stand sorted are the same: from, to."""
+    changes = np.flatnonzero(np.diff(values)) + 1
+    edges = [0, *changes.tolist(), len(values)]
+    return [(begin, end) for begin, end in pairwise(edges) if begin < end]
+
+
+def to_blob(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
+
+
+def from_blob(blob: bytes) -> pa.Table:
+    with pa.ipc.open_stream(blob) as reader:
+        return reader.read_all()
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Cuts rows by the bucket that stands in their first column, and the time in their second."""
+
+    def __call__(self, batches: Batches) -> Batches:
+        held: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in batches:
+            held.append(batch)
+            rows += batch.num_rows
+            if rows >= BLOB_ROWS:
+                yield self._cut(held)
+                held, rows = [], 0
+        if rows:
+            yield self._cut(held)
+
+    def _cut(self, held: list[pa.RecordBatch]) -> pa.RecordBatch:
+        table = pa.Table.from_batches(held)
+        buckets = table.column(0).combine_chunks().to_numpy(zero_copy_only=False)
+        now = table.column(1)[0].as_py()
+        order = np.argsort(buckets, kind="stable")
+        cuts = stretches(buckets[order])
+        rows = table.drop_columns([table.column_names[0], table.column_names[1]])
+        if len(cuts) > 1:
+            rows = rows.take(pa.array(order))
+        blobs = [to_blob(rows.slice(begin, end - begin)) for begin, end in cuts]
+        return packed_batch([int(buckets[order[begin]]) for begin, _ in cuts], now, None, blobs)
+
+
+def packed_batch(
+    buckets: list[int], now: int | None, ended: int | None, blobs: Sequence[bytes | None]
+) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(buckets, pa.int32()),
+            pa.array([now] * len(buckets), pa.int64()),
+            pa.array([ended] * len(buckets), pa.int64()),
+            pa.array(blobs, pa.binary()),
+        ],
+        names=[BUCKET, NOW, ENDED, ROWS],
+    )
+
+
+@dataclass(frozen=True)
+class Unpack:
+    """Makes rows of the blobs in a column."""
+
+    column: str
+
+    def __call__(self, batches: Batches) -> Batches:
+        for batch in batches:
+            for blob in batch.column(self.column):
+                if blob.is_valid:
+                    yield from from_blob(blob.as_buffer()).to_batches()
+
+
+def in_one_piece(column: pa.ChunkedArray) -> Any:
+    """A column as one array."""
+    whole = column.combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):
+        return whole.chunk(0) if whole.num_chunks else pa.array([], whole.type)
+    return whole
+
+
+def text_column(column: pa.ChunkedArray) -> Any:
+    """A column of texts as one array, with 64-bit offsets."""
+    return in_one_piece(column).cast(pa.large_string())

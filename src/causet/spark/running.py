@@ -1,0 +1,126 @@
+"""A stream from source to sink, for as long as it runs: start, watch, end of input, end of all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from causet.spark.checkpoints import Checkpoint
+
+LOOK = 0.3
+"""Seconds between two looks at a query."""
+TRIGGER = "500 milliseconds"
+"""How often a query that follows its source looks for more."""
+
+
+class Sink(Protocol):
+    """Takes the rows of a batch, the same ones again if a batch is run again."""
+
+    def write(self, rows: DataFrame, batch: int) -> None: ...
+
+
+@dataclass
+class Progress:
+    """What a query has done since it was started, and how it stands."""
+
+    batches: int = 0
+    taken: int = 0
+    """rows read"""
+    counts: dict[str, int] = field(default_factory=dict)
+    held: int | None = None
+    oldest: int | None = None
+    blocked: str | None = None
+    lag: int | None = None
+    """messages in the source that are not read yet, where it can tell"""
+    rows_per_second: float = 0.0
+    left_per_second: float = 0.0
+    bound: str | None = None
+    """up to where a merge has released"""
+
+    def learn(self, event: Any, observed: str) -> None:
+        """What Spark tells about one batch."""
+        self.batches += 1
+        self.taken += sum(source["numInputRows"] for source in event["sources"] if not _ticks(source))
+        found = event["observedMetrics"].get(observed)
+        values = found.asDict() if found is not None else {}
+        left = 0
+        for name, value in values.items():
+            if name in ("held", "oldest", "blocked", "bound"):
+                continue
+            self.counts[name] = self.counts.get(name, 0) + (value or 0)
+            left += (value or 0) if name not in ("duplicates", "refused") else 0
+        if values.get("held") is not None:
+            self.held, self.oldest, self.blocked = values["held"], values["oldest"], values["blocked"]
+        self.bound = values.get("bound", self.bound)
+        seconds = max(event["durationMs"].get("triggerExecution", 0), 1) / 1000
+        self.rows_per_second = (
+            sum(source["numInputRows"] for source in event["sources"] if not _ticks(source)) / seconds
+        )
+        self.left_per_second = left / seconds
+        lags = [
+            int(source["metrics"]["maxOffsetsBehindLatest"])
+            for source in event["sources"]
+            if "maxOffsetsBehindLatest" in (source.get("metrics") or {})
+        ]
+        self.lag = max(lags) if lags else self.lag
+
+
+def _ticks(source: Any) -> bool:
+    """Whether a source only tells the time."""
+    about = source["description"]
+    return (
+        "RatePerMicroBatch" in about or "RateStreamMicroBatch" in about or about.rstrip("]").endswith("/ends")
+    )
+
+
+def run(
+    rows: DataFrame,
+    sink: Sink,
+    checkpoint: Checkpoint,
+    follow: bool,
+    observed: str,
+    progress: Progress,
+    show: Callable[[Progress], None],
+) -> None:
+    """Run the query until all that is there is read; or, if it follows, until it is stopped or fails."""
+    writer = rows.writeStream.foreachBatch(sink.write).option(
+        "checkpointLocation", f"file:{checkpoint.spark.resolve()}"
+    )
+    writer = writer.trigger(processingTime=TRIGGER) if follow else writer.trigger(availableNow=True)
+    query = writer.start()
+    try:
+        last: tuple[str, int] | None = None
+        while True:
+            ended = query.awaitTermination(LOOK)  # type: ignore[arg-type]
+            last = _learn(query, last, observed, progress)
+            show(progress)
+            if ended:
+                return
+    finally:
+        query.stop()
+
+
+def _learn(
+    query: StreamingQuery, last: tuple[str, int] | None, observed: str, progress: Progress
+) -> tuple[str, int] | None:
+    for event in query.recentProgress:
+        seen = (event["timestamp"], event["batchId"])
+        if (last is None or seen > last) and event["sources"] and "addBatch" in event["durationMs"]:
+            progress.learn(event, observed)
+            last = seen
+    return last
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def moment(ms: int) -> str:
+    """A moment, for people."""
+    return datetime.fromtimestamp(ms / 1000).isoformat(sep=" ", timespec="seconds")
