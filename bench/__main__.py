@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 import bench
-from bench import holdback, large, protocols, simulator, spark, stamps
+from bench import holdback, large, protocols, simulator, spark, stamps, streams
 from bench.result import Benchmark, Spoilt
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -16,6 +16,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "stamps": stamps.results,
     "simulator": simulator.results,
     "spark": spark.results,
+    "streams": streams.results,
     "large": large.results,
 }
 ONLY_BY_NAME = frozenset({"large"})

@@ -30,6 +30,8 @@ COMMANDS = (
     "verify",
     "order",
     "deliver",
+    "merge",
+    "tune",
     "explain",
     "protocols",
 )

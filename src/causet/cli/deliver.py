@@ -98,45 +98,38 @@ def deliver(
       causet deliver events delivered --missing divert --patience 1m --parent causationid
     """
     from causet.cli.live import live_display
+    from causet.spark.arrivals import Query
     from causet.spark.checkpoints import Checkpoint
+    from causet.spark.delivering import OBSERVED
+    from causet.spark.delivering import deliver as delivering
 
+    settings: dict[str, Any] = {
+        "missing": missing,
+        "patience": patience,
+        "by": by,
+        "parent": parent,
+        "horizon": horizon,
+        "buckets": buckets,
+    }
+    delivering(**settings)  # says what is wrong with them before Spark is started
     fixed = {"source": source, "sink": sink, "by": by, "parent": parent, "buckets": buckets}
-    with Checkpoint(checkpoint) as kept, session(master, conf, "delivering") as spark:
-        from causet.spark.arrivals import arriving, await_form, schema_from, schema_of, schema_text
-        from causet.spark.batches import FileSink
-        from causet.spark.delivering import OBSERVED, deliver
-        from causet.spark.held import has_state, how_many_held
-        from causet.spark.running import Progress, now_ms, run
+    with Checkpoint(checkpoint) as kept:
+        query = Query.prepared(kept, "deliver", fixed, source, sink, written_as, follow)
+        with session(master, conf, "delivering") as spark:
+            from causet.spark.held import has_state, how_many_held
+            from causet.spark.running import Progress, now_ms, run
 
-        begun = kept.opened("deliver", fixed)
-        form = begun["form"] if begun else await_form(Path(source), follow)
-        target = FileSink(Path(sink), begun["written_as"] if begun else written_as or form)
-        target.prepare(fresh=begun is None)
-        schema = schema_from(begun["schema"]) if begun else schema_of(spark, Path(source), form)
-        messages = arriving(spark, Path(source), form, schema, files_per_batch)
-        ends = spark.readStream.schema("ended long").json(f"file:{kept.ends.resolve()}")
-        transform = deliver(
-            missing=missing,
-            patience=patience,
-            by=by,
-            parent=parent,
-            horizon=horizon,
-            buckets=buckets,
-            ends=ends,
-        )
-        rows = messages.transform(transform)
-        if begun is None:
-            kept.settle(
-                "deliver", fixed, {"form": form, "written_as": target.form, "schema": schema_text(schema)}
-            )
-        target.clean()
-        progress = Progress()
-        with live_display("deliver", as_json) as show:
-            run(rows, target, kept, follow, OBSERVED, progress, show)
-            if missing != "wait" and not follow:
-                kept.end(now_ms())
-                run(rows, target, kept, follow, OBSERVED, progress, show)
-        held = how_many_held(spark, kept.spark) if has_state(spark, kept.spark) else 0
+            messages = query.messages(spark, files_per_batch)
+            ends = spark.readStream.schema("ended long").json(f"file:{kept.ends.resolve()}")
+            rows = messages.transform(delivering(**settings, ends=ends))
+            kept.settle("deliver", fixed, query.settled(messages))
+            progress = Progress()
+            with live_display("deliver", as_json) as show:
+                run(rows, query.target, kept, follow, OBSERVED, progress, show)
+                if missing != "wait" and not follow:
+                    kept.end(now_ms())
+                    run(rows, query.target, kept, follow, OBSERVED, progress, show)
+            held = how_many_held(spark, kept.spark) if has_state(spark, kept.spark) else 0
     _tell(progress.counts, progress.taken, held, progress.blocked if held else None, sink, as_json)
     return FINE
 

@@ -16,9 +16,13 @@ FINE, UNKNOWN = 0, 3
 
 
 @click.command()
-@click.argument("trace", type=click.Path(path_type=Path))
-@click.argument("a", metavar="ID")
-@click.argument("b", metavar="[ID]", required=False)
+@click.argument("names", metavar="TRACE ID [ID] | --checkpoint DIR [MESSAGE]", nargs=-1)
+@click.option(
+    "--checkpoint",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Of a query of deliver or merge, running or not: why are messages held?",
+)
 @click.option(
     "--nearest",
     metavar="N",
@@ -32,9 +36,8 @@ FINE, UNKNOWN = 0, 3
 @spark_options
 @json_option
 def explain(
-    trace: Path,
-    a: str,
-    b: str | None,
+    names: tuple[str, ...],
+    checkpoint: Path | None,
     nearest: int,
     form: str | None,
     strict: bool,
@@ -50,13 +53,27 @@ def explain(
     message also how long it waited and for what. With two: before, after or concurrent, with a shortest
     chain.
 
+    With --checkpoint: which messages the query holds, the oldest first, and what each waits for; or one of
+    them, called source:sequence, or by its id where messages have parents.
+
     Exit code 3 if the log has faults: something may be missing then.
 
     \b
     Examples:
       causet explain trace.jsonl p1:3
       causet explain trace.jsonl p1#4 p3#9
+      causet explain --checkpoint state
+      causet explain --checkpoint state anna:7
     """
+    if checkpoint is not None:
+        if len(names) > 1:
+            raise click.UsageError("With --checkpoint, name one message, or none.")
+        from causet.cli.held import explain_held
+
+        return explain_held(checkpoint, names[0] if names else None, nearest, as_json, master, conf)
+    if not 2 <= len(names) <= 3:
+        raise click.UsageError("Name a TRACE and one or two IDs in it.")
+    trace, a, b = Path(names[0]), names[1], names[2] if len(names) == 3 else None
     with execution((trace,), form, options, master, conf, "explaining") as source:
         from causet.spark.explaining import explain as explained
 

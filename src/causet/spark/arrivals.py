@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from causet.formats.files import reason
 from causet.model import BadInput
+from causet.spark.batches import FileSink
 from causet.spark.bucket import MALFORMED
+from causet.spark.checkpoints import Checkpoint
 
 JSON_NAMES, PARQUET_NAMES = (".jsonl", ".json", ".ndjson", ".jsonl.gz", ".json.gz"), (".parquet",)
 PER_BATCH = 1000
@@ -72,6 +77,60 @@ def arriving(
     if form == "parquet":
         return reader.parquet(_url(path))
     return reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", MALFORMED).json(_url(path))
+
+
+def still(spark: SparkSession, path: Path, form: str) -> DataFrame:
+    """The messages that are there now, in the order of files and lines."""
+    if form == "parquet":
+        return spark.read.parquet(_url(path))
+    return spark.read.option("columnNameOfCorruptRecord", MALFORMED).json(_url(path))
+
+
+def in_files() -> Column:
+    """The order of files by their age and of lines in them, for what `still` gives."""
+    about = [
+        F.col(f"_metadata.{name}") for name in ("file_modification_time", "file_path", "file_block_start")
+    ]
+    return F.struct(*about, F.monotonically_increasing_id())
+
+
+@dataclass(frozen=True)
+class Query:
+    """What a query reads and where its rows go, found out before Spark is started; once everything else is
+    right too, `Checkpoint.settle` writes it down."""
+
+    source: Path
+    form: str
+    schema: T.StructType | None
+    """of the source, where it was settled before"""
+    target: FileSink
+
+    @classmethod
+    def prepared(
+        cls,
+        kept: Checkpoint,
+        command: str,
+        fixed: Mapping[str, Any],
+        source: str,
+        sink: str,
+        written_as: str | None,
+        follow: bool,
+    ) -> Query:
+        begun = kept.opened(command, fixed)
+        form = begun["form"] if begun else await_form(Path(source), follow)
+        target = FileSink(Path(sink), begun["written_as"] if begun else written_as or form)
+        target.prepare(fresh=begun is None)
+        target.clean()
+        return cls(Path(source), form, schema_from(begun["schema"]) if begun else None, target)
+
+    def messages(self, spark: SparkSession, per_batch: int) -> DataFrame:
+        schema = self.schema or schema_of(spark, self.source, self.form)
+        return arriving(spark, self.source, self.form, schema, per_batch)
+
+    def settled(self, messages: DataFrame) -> dict[str, Any]:
+        """What is to be known the next time."""
+        schema = self.schema or messages.schema
+        return {"form": self.form, "written_as": self.target.form, "schema": schema_text(schema)}
 
 
 def _url(path: Path) -> str:

@@ -68,9 +68,9 @@ class Checkpoint:
                 )
         return found
 
-    def settle(self, command: str, fixed: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
+    def settle(self, command: str, fixed: Mapping[str, Any], kept: Mapping[str, Any]) -> None:
         """Write down what this query is."""
-        found = {"version": VERSION, "command": command, "fixed": dict(fixed), **kept}
+        found = {**kept, "version": VERSION, "command": command, "fixed": dict(fixed)}
         beside = self.folder / "causet.json.new"
         try:
             with beside.open("w") as stream:
@@ -80,7 +80,6 @@ class Checkpoint:
             beside.replace(self.folder / "causet.json")
         except OSError as error:
             raise BadInput(f"{self.folder} cannot be written: {reason(error)}") from None
-        return found
 
     def end(self, moment: int) -> None:
         """Say that whoever came until this moment has no patience left."""

@@ -105,11 +105,25 @@ def deliver(
     remembers = milliseconds("horizon", horizon)
 
     def delivered(messages: DataFrame) -> DataFrame:
-        columns = _columns(messages, by, parent)
-        settings = Settings(missing, waits, remembers, by, *columns, parent, buckets, most_held)
+        settings = settings_for(messages, missing, waits, remembers, by, parent, buckets, most_held)
         return _unpacked(messages, _operator(messages, settings, ends))
 
     return delivered
+
+
+def settings_for(
+    messages: DataFrame,
+    missing: str = WAIT,
+    patience: int | None = None,
+    horizon: int = 0,
+    by: str | None = None,
+    parent: str | None = None,
+    buckets: int = BUCKETS,
+    most_held: int = 0,
+) -> Settings:
+    """The settings of a deliverer of these messages."""
+    columns = _columns(messages, by, parent)
+    return Settings(missing, patience, horizon, by, *columns, parent, buckets, most_held)
 
 
 def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[str, str, str | None]:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from causet.kernels.holding import Holding
 from causet.spark.bucket import RECEIVER, SEGMENT_BITS, Settings, causes_of
+from causet.spark.merging_streams import NEVER, Memory
 from causet.spark.packing import from_blob, text_column
 
 
@@ -93,3 +94,15 @@ def _of_bucket(holding: Holding, segments: dict[int, pa.Table], settings: Settin
                 waits[named(causes.name[which - begin].as_py(), key[1])] = key in here
         receiver = row.column(RECEIVER)[0].as_py()
         yield Held(receiver, named(source, number), int(holding.arrival[at]), waits)
+
+
+def merge_progress(spark: SparkSession, checkpoint: Path) -> tuple[int, int | None, dict[str, int]]:
+    """Of a merge: how many messages are held, up to where they were released, and how far each source is."""
+    held, bound, progress = 0, NEVER, dict[str, int]()
+    for row in _state(spark, checkpoint, "head").select("value").collect():
+        memory = Memory.from_bytes(row["value"]["memory"])
+        held += len(memory.place)
+        bound = max(bound, memory.bound)
+        for name, r in zip(memory.names, memory.progress.tolist(), strict=True):
+            progress[name] = max(r, progress.get(name, NEVER))
+    return held, None if bound == NEVER else bound, progress

@@ -1,0 +1,218 @@
+"""Streams in causal order against the same stream passed through untouched; a merge against a sort by time.
+
+16 receivers with 8 sources each; a message depends on the latest of two other sources, and comes up to 2,000
+places away from where it was sent. Everything is wall-clock time, best of two turns, in one session, on the
+same files; all write Parquet. The unit of parallelism is the receiver for `deliver`, a slice of time for
+`merge`: two workers share the work in both.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic, time
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.result import Result, Spoilt
+
+Array = np.ndarray[Any, Any]
+
+RECEIVERS, SOURCES = 16, 8
+PER_TICK = 100
+"""Messages in a ms of their time."""
+SPREAD = 2_000
+SETTINGS = {"spark.sql.shuffle.partitions": "2"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    batch: int
+    batches: int
+    sorted: int
+    turns: int = 2
+    bounds: bool = True
+
+
+def results(quick: bool) -> Iterator[Result]:
+    return measure(Plan(100_000, 2, 500_000, 1, False) if quick else Plan(800_000, 4, 10_000_000))
+
+
+def write_stream(folder: Path, batch: int, batches: int) -> None:
+    """Files of so many messages each, in the order in which they come."""
+    folder.mkdir(parents=True)
+    draw = np.random.default_rng(1)
+    rows = batch * batches
+    receiver, source = draw.integers(0, RECEIVERS, rows), draw.integers(0, SOURCES, rows)
+    stream = receiver * SOURCES + source
+    number = np.empty(rows, np.int64)
+    by_stream = np.argsort(stream, kind="stable")
+    first = np.searchsorted(stream[by_stream], np.arange(RECEIVERS * SOURCES + 1))
+    number[by_stream] = np.arange(rows) - np.repeat(first[:-1], np.diff(first)) + 1
+    entry = np.dtype([("number", "<i8"), ("length", "<u2"), ("name", "S2")])
+    packed = np.zeros(rows, np.dtype([("version", "u1"), ("a", entry), ("b", entry)]))
+    packed["version"] = 1
+    whole = np.ones(rows, np.bool_)
+    for name, step in (("a", 1), ("b", 3)):
+        other = (source + step) % SOURCES
+        latest = _latest(receiver * SOURCES + other, stream)
+        packed[name]["number"] = latest
+        packed[name]["length"] = 2
+        packed[name]["name"] = np.array([f"s{each}" for each in range(SOURCES)], "S2")[other]
+        whole &= latest > 0
+    deps = pa.array(np.where(whole, packed.view("V25"), np.zeros(1, "V25")).tolist(), pa.binary())
+    deps = pa.compute.if_else(pa.array(whole), deps, pa.scalar(b"\x01", pa.binary()))
+    sent = 1_700_000_000_000 + np.arange(rows) // PER_TICK
+    table = pa.table(
+        {
+            "receiver": pa.array(np.array([f"r{each}" for each in range(RECEIVERS)])[receiver]),
+            "source": pa.array(np.array([f"s{each}" for each in range(SOURCES)])[source]),
+            "sequence": pa.array(number),
+            "deps": deps,
+            "rc": pa.array(sent),
+            "r": pa.array(sent),
+            "text": pa.array(np.arange(rows)).cast(pa.string()),
+        }
+    )
+    came = np.argsort(np.arange(rows) + draw.integers(0, SPREAD, rows), kind="stable")
+    for each in range(batches):
+        some = table.take(pa.array(came[each * batch : (each + 1) * batch]))
+        pq.write_table(some, folder / f"{each:05}.parquet")
+
+
+def _latest(wanted: Array, stream: Array) -> Array:
+    """For each message the last number in the wanted stream before it; 0 if there is none."""
+    found = np.zeros(len(stream), np.int64)
+    for each in np.unique(stream).tolist():
+        at = np.flatnonzero(stream == each)
+        mine = np.flatnonzero(wanted == each)
+        found[mine] = np.searchsorted(at, mine)
+    return found
+
+
+def measure(plan: Plan) -> Iterator[Result]:
+    from causet.spark import deliver, merge
+    from causet.spark.session import spark_session
+
+    with TemporaryDirectory() as made:
+        work = Path(made)
+        write_stream(work / "in", plan.batch, plan.batches)
+        write_stream(work / "warm", 20_000, 2)
+        write_stream(work / "large", plan.sorted, 1)
+        spark = spark_session(None, SETTINGS)
+        streams: dict[str, Callable[[Any], Any]] = {
+            "passed through": lambda rows: rows,
+            "deliver": deliver(missing="wait", by="receiver"),
+            "merge": merge(epsilon="10 ms", delta="100 ms"),
+        }
+        taken: dict[str, float] = {}
+        for turn in range(plan.turns + 1):
+            for name, transform in streams.items():
+                folder = work / ("warm" if turn == 0 else "in")
+                seconds, rows = _stream(spark, folder, work / "out", transform)
+                if turn:
+                    taken[name] = min(seconds, taken.get(name, seconds))
+                    least = plan.batch * plan.batches * (0.5 if name == "merge" else 0.98)
+                    if rows < least:
+                        raise Spoilt(f"{name} gave {rows:,} rows")
+        for turn in range(plan.turns + 1):
+            large = spark.read.parquet(str(work / ("warm" if turn == 0 else "large")))
+            batches: dict[str, Callable[[Any], Any]] = {
+                "sort by time": lambda rows: rows.orderBy("rc"),
+                "merge in batch": merge(epsilon="10 ms", delta="100 ms"),
+            }
+            for name, make in batches.items():
+                begin = monotonic()
+                large.transform(make).write.parquet(str(work / "out"))
+                if turn:
+                    seconds = monotonic() - begin
+                    taken[name] = min(seconds, taken.get(name, seconds))
+                shutil.rmtree(work / "out")
+        latency = _latency(spark, work, deliver(missing="wait", by="receiver"), 20 if plan.bounds else 5)
+        spark.stop()
+    rows = plan.batch * plan.batches
+    for case, name, base, most, count in (
+        ("deliver, a stream", "deliver", "passed through", 1 / 0.3, rows),
+        ("merge, a stream", "merge", "passed through", 1 / 0.5, rows),
+        ("merge, a batch", "merge in batch", "sort by time", 1.3, plan.sorted),
+    ):
+        yield Result(
+            "streams",
+            case,
+            taken[name] / taken[base],
+            f"{count:,} messages: {count / taken[name]:,.0f} per second against {count / taken[base]:,.0f} "
+            f"for {base}, {taken[base] / taken[name]:.2f} of it",
+            {"seconds": taken[name], "base_seconds": taken[base]},
+            most if plan.bounds else None,
+        )
+    half, most = (float(np.quantile(latency, share)) for share in (0.5, 0.99))
+    yield Result(
+        "streams",
+        "latency of deliver, p99 to p50",
+        most / half,
+        f"{len(latency):,} messages at 1,000 per second: half within {half:.2f} s of their arrival, 99 % "
+        f"within {most:.2f} s",
+        {"p50": half, "p99": most},
+    )
+
+
+def _stream(spark: Any, folder: Path, out: Path, transform: Callable[[Any], Any]) -> tuple[float, int]:
+    schema = spark.read.parquet(str(folder)).schema
+    source = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+    rows = transform(source)
+    begin = monotonic()
+    query = (
+        rows.writeStream.format("parquet")
+        .option("checkpointLocation", str(out / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(out / "rows"))
+    )
+    query.awaitTermination()
+    seconds = monotonic() - begin
+    count = spark.read.parquet(str(out / "rows")).count()
+    shutil.rmtree(out)
+    return seconds, count
+
+
+def _latency(spark: Any, work: Path, transform: Callable[[Any], Any], seconds: int) -> Array:
+    """Seconds between the arrival of messages, a thousand a second, and the end of the batch with them."""
+    made = work / "steady"
+    write_stream(made, 250, 4 * seconds)
+    inbox = work / "inbox"
+    inbox.mkdir()
+    schema = spark.read.parquet(str(made)).schema
+    came: dict[str, float] = {}
+    waited: list[float] = []
+
+    def note(batch: Any, _: int) -> None:
+        files = [row[0].rpartition("/")[2] for row in batch.select("file").collect()]
+        now = time()
+        waited.extend(now - came[file] for file in files)
+
+    from pyspark.sql import functions as F
+
+    source = (
+        spark.readStream.schema(schema).parquet(str(inbox)).withColumn("file", F.col("_metadata.file_path"))
+    )
+    query = (
+        transform(source)
+        .writeStream.foreachBatch(note)
+        .option("checkpointLocation", str(work / "steady-checkpoint"))
+        .start()
+    )
+    begin = time()
+    for number, file in enumerate(sorted(made.iterdir())):
+        rest = begin + number / 4 - time()
+        if rest > 0:
+            query.awaitTermination(rest)
+        came[file.name] = time()
+        file.rename(inbox / file.name)
+    query.processAllAvailable()
+    query.stop()
+    return np.array(waited)

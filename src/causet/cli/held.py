@@ -1,0 +1,97 @@
+"""Why is this held? The answer of `causet explain --checkpoint`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from causet.cli.printing import print_json
+from causet.cli.spark import session
+from causet.model import BadInput
+
+if TYPE_CHECKING:
+    from causet.spark.held import Held
+
+FINE = 0
+
+
+def explain_held(
+    folder: Path,
+    wanted: str | None,
+    most: int,
+    as_json: bool,
+    master: str | None,
+    conf: Mapping[str, str],
+) -> int:
+    """Print which messages a query holds and what they wait for; or one of them."""
+    from causet.spark.checkpoints import Checkpoint, read_checkpoint
+
+    about = read_checkpoint(folder)
+    if about is None:
+        raise BadInput(f"{folder} is no checkpoint of causet deliver or merge")
+    if about["command"] == "merge":
+        return _merge_held(Checkpoint(folder).spark, as_json, master, conf)
+    with session(master, conf, "reading", brief=True) as spark:
+        from causet.spark.arrivals import schema_from
+        from causet.spark.delivering import settings_for
+        from causet.spark.held import has_state, held_messages, how_many_held
+
+        state = Checkpoint(folder).spark
+        count = how_many_held(spark, state) if has_state(spark, state) else 0
+        found: list[Held] = []
+        if count:
+            empty = spark.createDataFrame([], schema_from(about["schema"]))
+            fixed = about["fixed"]
+            settings = settings_for(empty, by=fixed["by"], parent=fixed["parent"], buckets=fixed["buckets"])
+            every = held_messages(spark, state, settings)
+            if wanted is None:
+                found = sorted(every, key=lambda each: (each.since, each.receiver, each.name))[:most]
+            else:
+                found = list(islice((each for each in every if each.name == wanted), most))
+    now = time.time()
+    if as_json:
+        rows = [
+            {
+                "receiver": each.receiver,
+                "message": each.name,
+                "since": each.since,
+                "waits_for": [{"message": name, "held": held} for name, held in each.waits_for.items()],
+            }
+            for each in found
+        ]
+        print_json({"held": count, "messages": rows})
+        return FINE
+    if wanted is not None and not found:
+        click.echo(f"{wanted} is not held: it was delivered, or has not come")
+        return FINE
+    if wanted is None:
+        click.echo(f"{count:,} held" if count else "nothing is held")
+    for each in found:
+        needs = ", ".join(
+            f"{name} ({'held itself' if held else 'not yet come'})" for name, held in each.waits_for.items()
+        )
+        at = "" if each.receiver == "all" else f"{each.receiver} holds "
+        click.echo(f"{at}{each.name} for {now - each.since / 1000:,.0f} s: waits for {needs}")
+    return FINE
+
+
+def _merge_held(state: Path, as_json: bool, master: str | None, conf: Mapping[str, str]) -> int:
+    with session(master, conf, "reading", brief=True) as spark:
+        from causet.spark.held import has_state, merge_progress
+
+        held, bound, progress = merge_progress(spark, state) if has_state(spark, state) else (0, None, {})
+    slowest = sorted(progress.items(), key=lambda each: (each[1], each[0]))
+    if as_json:
+        print_json({"held": held, "released_up_to": bound, "sources": progress})
+        return FINE
+    click.echo(f"{held:,} held" if held else "nothing is held")
+    if bound is not None:
+        click.echo(f"released up to {bound}")
+    for name, heard in slowest[:5]:
+        click.echo(f"{name}: heard of last at {heard}")
+    return FINE

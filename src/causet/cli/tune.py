@@ -1,0 +1,66 @@
+"""`causet tune`: the ε and δ that data would have needed, on Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from causet.cli.printing import json_option, print_json
+from causet.cli.spark import session, spark_options
+
+FINE = 0
+WIDTH = 40
+
+
+@click.command()
+@click.argument("source", metavar="SOURCE")
+@click.option(
+    "--arrival", metavar="COLUMN", help="The column by which messages came  [default: the order of the rows]"
+)
+@spark_options
+@json_option
+def tune(source: str, arrival: str | None, as_json: bool, master: str | None, conf: dict[str, str]) -> int:
+    """Tell the smallest ε and δ with which `causet merge` would have lost nothing of this data.
+
+    SOURCE is a file or folder as for `causet merge`, with messages as they came. ε is how far clocks were
+    seen apart; δ how long messages were under way, as far as it shows: the smallest that makes nothing late.
+    A smaller δ releases earlier, and makes some messages late: how many is drawn. Leave room for days that
+    are worse than this one.
+
+    \b
+    Example:
+      causet tune messages.jsonl
+    """
+    with session(master, conf, "tuning") as spark:
+        from causet.spark.arrivals import await_form, in_files, still
+        from causet.spark.tuning import tune
+
+        form = await_form(Path(source), follow=False)
+        found = tune(still(spark, Path(source), form), arrival or in_files())
+    if as_json:
+        print_json(
+            {
+                "messages": found.messages,
+                "sources": found.sources,
+                "skipped": found.skipped,
+                "epsilon": found.epsilon,
+                "delta": found.delta,
+                "trade": [
+                    {"share": share, "delta": delta, "late": late} for share, delta, late in found.trade
+                ],
+            }
+        )
+        return FINE
+    click.echo(
+        f"messages {found.messages:,}, sources {found.sources:,}: "
+        f"--epsilon {found.epsilon}ms --delta {found.delta}ms"
+    )
+    if found.skipped:
+        click.echo(f"{found.skipped:,} rows without a time that can be read are left out")
+    click.echo("  δ, and messages that would be late with it")
+    widest = max(delta for _, delta, _ in found.trade) or 1
+    for _, delta, late in found.trade:
+        bar = "█" * round(WIDTH * delta / widest)
+        click.echo(f"  {delta:>8,} ms {bar:<{WIDTH}} {late:,}")
+    return FINE

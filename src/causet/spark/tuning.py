@@ -1,0 +1,68 @@
+"""`tune()`: the smallest ε and δ with which a merge of these messages would have lost nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from causet.kernels.tuning import needed
+from causet.model import BadInput
+from causet.spark.merging import RC, SEQUENCE, R, with_times
+from causet.spark.packing import in_one_piece, text_column
+from causet.spark.sources_values import quoted
+
+SHARES = (0.5, 0.9, 0.99, 0.999, 1.0)
+"""Of the messages that are to be in time."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What the messages would have needed, in ms."""
+
+    messages: int
+    sources: int
+    skipped: int
+    """rows without a time that can be read"""
+    epsilon: int
+    """the largest c: a clock was so far behind another one"""
+    delta: int
+    trade: tuple[tuple[float, int, int], ...]
+    """(share of messages in time, the δ that gives it, messages that are late with it)"""
+
+
+def tune(messages: DataFrame, arrival: str | Column) -> Tuning:
+    """What ε and δ the messages needed. `arrival` is the column by which they came."""
+    if isinstance(arrival, str) and arrival not in messages.columns:
+        raise BadInput(f"there is no column {arrival!r}; there are {', '.join(messages.columns)}")
+    stamped = with_times(messages)
+    fine = (
+        F.col("source").isNotNull() & F.col(RC).isNotNull() & F.col(R).isNotNull() & (F.col(RC) >= F.col(R))
+    )
+    wanted = stamped.where(fine)
+    order = F.col(quoted(arrival)) if isinstance(arrival, str) else arrival
+    narrow = wanted.select("source", RC, R, SEQUENCE, order.alias("__causet_arrival"))
+    table = narrow.orderBy("__causet_arrival", R, SEQUENCE).toArrow()
+    rows = messages.count()
+    if not table.num_rows:
+        raise BadInput("there is no message with a time; merge needs rc and r, or causaltime")
+    coded = text_column(table.column("source")).dictionary_encode()
+    rc, r = (in_one_piece(table.column(name)).to_numpy(zero_copy_only=False) for name in (RC, R))
+    source = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    epsilon = max(int((rc - r).max()), 0)
+    needs = np.maximum(needed(source, rc, r, len(coded.dictionary)) - epsilon, 0)
+    by_size = np.sort(needs)
+    trade = []
+    for share in SHARES:
+        delta = int(by_size[min(int(np.ceil(share * len(by_size))), len(by_size)) - 1])
+        trade.append((share, delta, int((needs > delta).sum())))
+    return Tuning(
+        table.num_rows,
+        len(coded.dictionary),
+        rows - table.num_rows,
+        epsilon,
+        int(by_size[-1]),
+        tuple(trade),
+    )

@@ -1,0 +1,297 @@
+"""`causet deliver`, `merge`, `tune` and `explain --checkpoint` as commands, and what is left when one is
+killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from causet.stamp import deps_of, sequence_of
+from streams import Message, Streams, write_files
+from test_merge import Network
+
+CAUSET = [sys.executable, "-c", "from causet.cli import main; main()"]
+LOCAL = ["--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2"]
+
+
+def causet(*arguments: object, code: int = 0) -> str:
+    """What a command prints."""
+    done = subprocess.run(
+        [*CAUSET, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + (done.stderr if code else "")
+
+
+def rows_in(folder: Path) -> list[dict[str, Any]]:
+    """What any reader finds that lists the files."""
+    if any(folder.glob("*.parquet")):
+        return [row for file in sorted(folder.glob("*.parquet")) for row in pq.read_table(file).to_pylist()]
+    return [json.loads(line) for file in sorted(folder.glob("*.jsonl")) for line in file.open()]
+
+
+def check_rows(rows: Sequence[dict[str, Any]], messages: Sequence[Message], streams: Streams) -> None:
+    """Every message once, indexes without a gap and in the order of the files, no violation."""
+    delivered: dict[str, list[str]] = {}
+    for row in rows:
+        mine = delivered.setdefault(row["receiver"], [])
+        assert row["index"] == len(mine)
+        mine.append(row["subject"])
+    found = sorted((row["receiver"], row["source"], int(row["sequence"])) for row in rows)
+    assert found == sorted({(each["receiver"], each["source"], sequence_of(each)) for each in messages})
+    assert streams.violations(delivered) == 0
+
+
+def test_deliver_in_two_runs_with_bad_lines_and_what_is_held_explained(tmp_path: Path) -> None:
+    streams = Streams(seed=700, runs=3, most=120)
+    messages = streams.damaged(7, loss=0)
+    # One that others wait for is kept back.
+    needed = {
+        (each["receiver"], source, number) for each in messages for source, number in deps_of(each).items()
+    }
+    back = next(each for each in messages if (each["receiver"], each["source"], sequence_of(each)) in needed)
+    first = [each for each in messages if each is not back and each["id"] != back["id"]]
+    inbox = write_files(tmp_path / "inbox", first, 60)
+    (inbox / "bad.jsonl").write_text('{"source": "x", "sequence"\n[1, 2]\n')
+    command = ["deliver", inbox, tmp_path / "out", "--missing", "wait", "--by", "receiver"]
+    command += ["--checkpoint", tmp_path / "state", "--buckets", 4, *LOCAL, "--json"]
+    told = json.loads(causet(*command))
+    assert told["held"] > 0 and told["refused"] == 2
+    assert told["delivered"] + told["duplicates"] + told["held"] + told["refused"] == told["messages"]
+    assert told["blocked"].startswith(f"{back['source']}:{sequence_of(back)}")
+    aside = rows_in(tmp_path / "out-diverted")
+    assert [row["problem"] for row in aside] == ["is no JSON"] * 2
+
+    why = json.loads(causet("explain", "--checkpoint", tmp_path / "state", "--json", "--nearest", 1000))
+    assert why["held"] == told["held"] == len(why["messages"])
+    blocking = {wait["message"] for each in why["messages"] for wait in each["waits_for"] if not wait["held"]}
+    assert f"{back['source']}:{sequence_of(back)}" in blocking
+    one = causet("explain", "--checkpoint", tmp_path / "state", why["messages"][0]["message"])
+    assert "waits for" in one
+
+    write_files(tmp_path / "late", [back], 1)
+    (tmp_path / "late/00000.jsonl").rename(inbox / "late.jsonl")
+    told = json.loads(causet(*command))
+    assert told["held"] == 0 and told["messages"] == 1
+    check_rows(rows_in(tmp_path / "out"), messages, streams)
+
+
+def test_deliver_flags_at_the_end_of_the_input(tmp_path: Path) -> None:
+    lines = [
+        {"source": "b", "sequence": "1", "causaldeps": '{"a":1}', "subject": "answer"},
+        {"source": "c", "sequence": "1", "causaldeps": "{}", "subject": "else"},
+    ]
+    inbox = write_files(tmp_path / "inbox", lines, 10)
+    told = causet(
+        "deliver",
+        inbox,
+        tmp_path / "out",
+        "--missing",
+        "flag",
+        "--patience",
+        "1h",
+        "--format",
+        "parquet",
+        *LOCAL,
+    )
+    assert "messages 2, delivered 1, flagged 1" in told
+    rows = {row["subject"]: row for row in rows_in(tmp_path / "out")}
+    assert rows["answer"]["status"] == "flagged" and dict(rows["answer"]["missing"]) == {"a": 1}
+    assert rows["else"]["status"] == "delivered" and rows["else"]["receiver"] == "all"
+
+
+def test_merge_and_tune(tmp_path: Path) -> None:
+    network = Network(9, messages=300)
+    inbox = write_files(tmp_path / "inbox", network.messages, 300)
+    told = json.loads(causet("tune", inbox, *LOCAL, "--json"))
+    assert told["messages"] == 300 and told["sources"] == 6 and told["trade"][-1]["late"] == 0
+    # With what was found, nothing is late; with one ms less, something is.
+    expected = network.expected()
+    for less, late in ((0, False), (1, True)):
+        name = f"{less}"
+        one_by_one = write_files(tmp_path / name / "inbox", [*network.messages, *network.beats], 20)
+        out = tmp_path / name / "out"
+        settings = ["--epsilon", f"{told['epsilon']}ms", "--delta", f"{max(told['delta'] - less, 0)}ms"]
+        found = json.loads(
+            causet(
+                "merge", one_by_one, out, *settings, "--buckets", 4, "--files-per-batch", 1, *LOCAL, "--json"
+            )
+        )
+        if not late:
+            assert found["late"] == 0
+            assert [row["subject"] for row in rows_in(out)] == expected
+        assert found["delivered"] + found["late"] == 300 and found["held"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["deliver", "nowhere", "out", "--missing", "wait"], "nowhere: there is no such file or folder"),
+        (["deliver", "empty", "out", "--missing", "wait"], "there is no .jsonl or .parquet file in it"),
+        (["deliver", "in", "full", "--missing", "wait"], "full is not empty, and this is a new query"),
+        (["deliver", "in", "out", "--missing", "flag"], "flag needs a patience"),
+        (["deliver", "in", "out", "--missing", "wait", "--by", "who"], "need a column 'who'"),
+        (["deliver", "in", "out", "--missing", "wait", "--checkpoint", "newer"], "checkpoint of version 99"),
+        (
+            ["deliver", "in", "out", "--missing", "wait", "--checkpoint", "merge"],
+            "checkpoint of causet merge",
+        ),
+        (["merge", "in", "out", "--epsilon", "1s", "--delta", "soon"], "delta = 'soon'"),
+        (["merge", "in", "out", "--epsilon", "1s", "--delta", "1s"], "'causaltime' is not among"),
+        (["explain", "--checkpoint", "in"], "in is no checkpoint of causet deliver or merge"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("empty", "full", "newer", "merge"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "full/rows.jsonl").write_text("{}\n")
+    (tmp_path / "newer/causet.json").write_text('{"version": 99}')
+    (tmp_path / "merge/causet.json").write_text('{"version": 1, "command": "merge", "fixed": {}}')
+    write_files(tmp_path / "in", [{"source": "a", "sequence": "1", "causaldeps": "{}"}], 1)
+    told = causet(*arguments, *([] if arguments[0] == "explain" else LOCAL), code=2)
+    (line,) = told.strip().splitlines()
+    assert line.startswith("causet: ") and said in line
+
+
+# ---------------------------------------------------------------- killed
+
+JOB = """
+import os, signal, sys
+from pathlib import Path
+from causet.spark.batches import FileSink
+from causet.cli import main
+flag = Path(sys.argv.pop(1))
+batch_to_die_in = int(sys.argv.pop(1))
+write = FileSink.write
+def dies(self, rows, batch):
+    write(self, rows, batch)
+    if batch == batch_to_die_in and not flag.exists():
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+FileSink.write = dies
+main()
+"""
+
+
+def test_killed_between_writing_and_committing_everything_is_there_once(tmp_path: Path) -> None:
+    """The driver is killed when the rows of a batch are written and Spark does not know it yet."""
+    streams = Streams(seed=800, runs=3, most=150)
+    messages = streams.damaged(8, loss=0)
+    inbox = write_files(tmp_path / "inbox", messages, 40)
+    command = [
+        sys.executable,
+        "-c",
+        JOB,
+        str(tmp_path / "died"),
+        "1",
+        "deliver",
+        str(inbox),
+        str(tmp_path / "out"),
+    ]
+    command += ["--missing", "wait", "--by", "receiver", "--checkpoint", str(tmp_path / "state")]
+    command += ["--buckets", "4", "--files-per-batch", "1", "--format", "parquet", *LOCAL]
+    died = subprocess.run(command, capture_output=True, timeout=300, check=False)
+    assert died.returncode == -signal.SIGKILL
+    before = {file.name: file.read_bytes() for file in (tmp_path / "out").glob("batch-0000000001-*")}
+    assert before, "the batch was written"
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    after = {file.name: file.read_bytes() for file in (tmp_path / "out").glob("batch-0000000001-*")}
+    assert after == before, "run again, a batch gives the same rows"
+    check_rows(rows_in(tmp_path / "out"), messages, streams)
+
+
+def processes_below(pid: int) -> list[tuple[int, str]]:
+    """The descendants of a process, and their command lines."""
+    parents: dict[int, list[int]] = {}
+    words: dict[int, str] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (folder / "stat").read_text()
+            words[int(folder.name)] = (
+                (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            )
+        except OSError:
+            continue
+        parents.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(folder.name))
+    found, todo = [], [pid]
+    while todo:
+        for child in parents.get(todo.pop(), []):
+            found.append((child, words.get(child, "")))
+            todo.append(child)
+    return found
+
+
+def run_until_done(command: Sequence[str], whom: str, kills: int, draw: random.Random, longest: float) -> int:
+    """Run a command, again and again; the first times kill the driver, or some process below it, after a
+    random time. Says how many were killed."""
+    killed = 0
+    for _ in range(10 * kills + 10):
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            try:
+                if killed < kills:
+                    end = time.monotonic() + draw.uniform(0, longest)
+                    while process.poll() is None and time.monotonic() < end:
+                        time.sleep(0.05)
+                    while process.poll() is None:
+                        victims = [pid for pid, words in processes_below(process.pid) if whom in words]
+                        if whom == "driver" or victims:
+                            os.kill(process.pid if whom == "driver" else draw.choice(victims), signal.SIGKILL)
+                            killed += 1
+                            break
+                        time.sleep(0.05)
+                code = process.wait(300)
+            finally:
+                for pid, _ in processes_below(process.pid):
+                    try:
+                        os.kill(pid, signal.SIGKILL)
+                    except ProcessLookupError:
+                        continue
+        if code == 0 and killed >= kills:
+            return killed
+    raise AssertionError("it never came to an end")
+
+
+@pytest.mark.parametrize(("whom", "master"), [("driver", "local[2]"), ("pyspark.worker", "local[2]")])
+def test_killed_at_random_moments_everything_is_there_once(tmp_path: Path, whom: str, master: str) -> None:
+    check_kills(tmp_path, whom, master, kills=1, seed=900)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("whom", "master", "kills"),
+    [
+        ("driver", "local[2]", 8),
+        ("pyspark.worker", "local[2]", 6),
+        ("CoarseGrainedExecutorBackend", "local-cluster[2,1,1024]", 6),
+    ],
+)
+def test_killed_again_and_again_everything_is_there_once(
+    tmp_path: Path, whom: str, master: str, kills: int
+) -> None:
+    check_kills(tmp_path, whom, master, kills, seed=1000)
+
+
+def check_kills(tmp_path: Path, whom: str, master: str, kills: int, seed: int) -> None:
+    streams = Streams(seed=seed, runs=4, most=250)
+    messages = streams.damaged(seed, loss=0)
+    inbox = write_files(tmp_path / "inbox", messages, 25)
+    command = [*CAUSET, "deliver", str(inbox), str(tmp_path / "out"), "--missing", "wait", "--by", "receiver"]
+    command += ["--checkpoint", str(tmp_path / "state"), "--buckets", "4", "--files-per-batch", "1"]
+    command += ["--format", "parquet", "--master", master, "--conf", "spark.sql.shuffle.partitions=2"]
+    assert run_until_done(command, whom, kills, random.Random(seed), longest=20) == kills
+    check_rows(rows_in(tmp_path / "out"), messages, streams)
