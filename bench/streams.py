@@ -2,8 +2,8 @@
 
 16 receivers with 8 sources each; a message depends on the latest of two other sources, and comes up to 2,000
 places away from where it was sent. Everything is wall-clock time, best of two turns, in one session, on the
-same files; all write Parquet. The unit of parallelism is the receiver for `deliver`, a slice of time for
-`merge`: two workers share the work in both.
+same files; all write Parquet. Of streams, the batches after the first one count. The unit of parallelism is
+the receiver for `deliver`, a slice of time for `merge`: two workers share the work in both.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def measure(plan: Plan) -> Iterator[Result]:
                 shutil.rmtree(work / "out")
         latency = _latency(spark, work, deliver(missing="wait", by="receiver"), 20 if plan.bounds else 5)
         spark.stop()
-    rows = plan.batch * plan.batches
+    rows = plan.batch * (plan.batches - 1)
     for case, name, base, most, count in (
         ("deliver, a stream", "deliver", "passed through", 1 / 0.3, rows),
         ("merge, a stream", "merge", "passed through", 1 / 0.5, rows),
@@ -166,7 +166,6 @@ def _stream(spark: Any, folder: Path, out: Path, transform: Callable[[Any], Any]
     schema = spark.read.parquet(str(folder)).schema
     source = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
     rows = transform(source)
-    begin = monotonic()
     query = (
         rows.writeStream.format("parquet")
         .option("checkpointLocation", str(out / "checkpoint"))
@@ -174,7 +173,9 @@ def _stream(spark: Any, folder: Path, out: Path, transform: Callable[[Any], Any]
         .start(str(out / "rows"))
     )
     query.awaitTermination()
-    seconds = monotonic() - begin
+    # The first batch compiles and plans; from then on a stream is what it is going to be.
+    steady = [event for event in query.recentProgress if event["numInputRows"]][1:]
+    seconds = sum(event["durationMs"]["triggerExecution"] for event in steady) / 1000
     count = spark.read.parquet(str(out / "rows")).count()
     shutil.rmtree(out)
     return seconds, count

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from causet.stamp import deps_of, sequence_of
+from causet.stamp import sequence_of
 from streams import Message, Streams, write_files
 from test_merge import Network
 
@@ -38,7 +38,8 @@ def rows_in(folder: Path) -> list[dict[str, Any]]:
     """What any reader finds that lists the files."""
     if any(folder.glob("*.parquet")):
         return [row for file in sorted(folder.glob("*.parquet")) for row in pq.read_table(file).to_pylist()]
-    return [json.loads(line) for file in sorted(folder.glob("*.jsonl")) for line in file.open()]
+    texts = [file.read_text() for file in sorted(folder.glob("*.jsonl"))]
+    return [json.loads(line) for text in texts for line in text.splitlines()]
 
 
 def check_rows(rows: Sequence[dict[str, Any]], messages: Sequence[Message], streams: Streams) -> None:
@@ -54,15 +55,15 @@ def check_rows(rows: Sequence[dict[str, Any]], messages: Sequence[Message], stre
 
 
 def test_deliver_in_two_runs_with_bad_lines_and_what_is_held_explained(tmp_path: Path) -> None:
-    streams = Streams(seed=700, runs=3, most=120)
+    streams = Streams(seed=700, runs=5, most=400)
     messages = streams.damaged(7, loss=0)
-    # One that others wait for is kept back.
-    needed = {
-        (each["receiver"], source, number) for each in messages for source, number in deps_of(each).items()
-    }
-    back = next(each for each in messages if (each["receiver"], each["source"], sequence_of(each)) in needed)
-    first = [each for each in messages if each is not back and each["id"] != back["id"]]
-    inbox = write_files(tmp_path / "inbox", first, 60)
+    # One that others wait for is kept back: the first of a source that has sent several.
+    several = {(each["receiver"], each["source"]) for each in messages if sequence_of(each) > 1}
+    back = next(
+        each for each in messages if sequence_of(each) == 1 and (each["receiver"], each["source"]) in several
+    )
+    first = [each for each in messages if (each["receiver"], each["id"]) != (back["receiver"], back["id"])]
+    inbox = write_files(tmp_path / "inbox", first, 200)
     (inbox / "bad.jsonl").write_text('{"source": "x", "sequence"\n[1, 2]\n')
     command = ["deliver", inbox, tmp_path / "out", "--missing", "wait", "--by", "receiver"]
     command += ["--checkpoint", tmp_path / "state", "--buckets", 4, *LOCAL, "--json"]
@@ -120,7 +121,7 @@ def test_merge_and_tune(tmp_path: Path) -> None:
     expected = network.expected()
     for less, late in ((0, False), (1, True)):
         name = f"{less}"
-        one_by_one = write_files(tmp_path / name / "inbox", [*network.messages, *network.beats], 20)
+        one_by_one = write_files(tmp_path / name / "inbox", [*network.messages, *network.beats], 60)
         out = tmp_path / name / "out"
         settings = ["--epsilon", f"{told['epsilon']}ms", "--delta", f"{max(told['delta'] - less, 0)}ms"]
         found = json.loads(
@@ -128,9 +129,8 @@ def test_merge_and_tune(tmp_path: Path) -> None:
                 "merge", one_by_one, out, *settings, "--buckets", 4, "--files-per-batch", 1, *LOCAL, "--json"
             )
         )
-        if not late:
-            assert found["late"] == 0
-            assert [row["subject"] for row in rows_in(out)] == expected
+        assert late or found["late"] == 0
+        assert late or [row["subject"] for row in rows_in(out)] == expected
         assert found["delivered"] + found["late"] == 300 and found["held"] == 0
 
 
@@ -289,7 +289,7 @@ def test_killed_again_and_again_everything_is_there_once(
 def check_kills(tmp_path: Path, whom: str, master: str, kills: int, seed: int) -> None:
     streams = Streams(seed=seed, runs=4, most=250)
     messages = streams.damaged(seed, loss=0)
-    inbox = write_files(tmp_path / "inbox", messages, 25)
+    inbox = write_files(tmp_path / "inbox", messages, 45)
     command = [*CAUSET, "deliver", str(inbox), str(tmp_path / "out"), "--missing", "wait", "--by", "receiver"]
     command += ["--checkpoint", str(tmp_path / "state"), "--buckets", "4", "--files-per-batch", "1"]
     command += ["--format", "parquet", "--master", master, "--conf", "spark.sql.shuffle.partitions=2"]

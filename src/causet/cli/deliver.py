@@ -79,7 +79,8 @@ def deliver(
     """Deliver messages in causal order: each after everything that caused it, and no later than that.
 
     SOURCE is a file or folder of JSON Lines or Parquet, with the columns source, sequence and causaldeps (or
-    deps, packed), or with --parent. SINK is a folder; it gets every input column plus
+    deps, packed), or with --parent; or kafka://host:port/topic, with CloudEvents in binary or structured
+    mode. SINK is a folder, or such a topic; it gets every input column plus
 
     \b
       receiver   whose message it is
@@ -96,6 +97,7 @@ def deliver(
       causet deliver messages.jsonl delivered --missing wait
       causet deliver inbox delivered --missing flag --patience 10m --by tenant --checkpoint state --follow
       causet deliver events delivered --missing divert --patience 1m --parent causationid
+      causet deliver kafka://localhost:9092/orders kafka://localhost:9092/delivered --missing wait --follow
     """
     from causet.cli.live import live_display
     from causet.spark.arrivals import Query
@@ -119,7 +121,7 @@ def deliver(
             from causet.spark.held import has_state, how_many_held
             from causet.spark.running import Progress, now_ms, run
 
-            messages = query.messages(spark, files_per_batch)
+            messages = query.messages(spark, files_per_batch, [by, parent])
             ends = spark.readStream.schema("ended long").json(f"file:{kept.ends.resolve()}")
             rows = messages.transform(delivering(**settings, ends=ends))
             kept.settle("deliver", fixed, query.settled(messages))

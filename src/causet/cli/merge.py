@@ -54,9 +54,10 @@ def merge(
     """Merge messages of many sources into one order, the same for every subscriber, causes first.
 
     SOURCE is a file or folder of JSON Lines or Parquet, with the columns source, sequence, and rc and r, or
-    causaltime. The order is that of (r + c, r, source, sequence). A message is released when every source has
-    been heard of at a time later than its own by delta and epsilon; so sources send heartbeats when they have
-    nothing to say, and one that died is named and can be excluded. SINK gets every input column plus
+    causaltime; or kafka://host:port/topic. The order is that of (r + c, r, source, sequence). A message is
+    released when every source has been heard of at a time later than its own by delta and epsilon; so sources
+    send heartbeats when they have nothing to say, and one that died is named and can be excluded. SINK, a
+    folder or such a topic, gets every input column plus
 
     \b
       status     delivered, or late: it came below what was released

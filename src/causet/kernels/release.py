@@ -66,7 +66,7 @@ class Released(NamedTuple):
     NOBODY for the previous number of its own stream"""
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _first_from(numbers: Array, low: int, high: int, number: int) -> int:
     """The first place in low … high whose number is not smaller."""
     while low < high:
@@ -79,25 +79,24 @@ def _first_from(numbers: Array, low: int, high: int, number: int) -> int:
 
 
 @njit(cache=True)
-def _was_delivered(delivered: Delivered, stream: int, number: int) -> bool:
-    if number <= delivered.prefix[stream]:
-        return True
-    end = delivered.begin[stream + 1]
-    at = _first_from(delivered.high, delivered.begin[stream], end, number)
-    return bool(at < end and delivered.low[at] <= number)
+def _on_island(begin: Array, low: Array, high: Array, stream: int, number: int) -> bool:
+    end = begin[stream + 1]
+    at = _first_from(high, begin[stream], end, number)
+    return bool(at < end and low[at] <= number)
 
 
 @njit(cache=True)
-def _resolve(rows: Rows, delivered: Delivered, stream: int, number: int) -> int:
-    """The row with this number; MET if it was delivered before, ABSENT if it is not here."""
-    if _was_delivered(delivered, stream, number):
-        return MET
-    end = rows.begin[stream + 1]
-    at = _first_from(rows.number, rows.begin[stream], end, number)
-    return at if at < end and rows.number[at] == number else ABSENT
+def _place_of(numbers: Array, begin: int, end: int, number: int) -> int:
+    """Where a number stands in begin … end, or ABSENT. Most streams have no gap: then it is where it must."""
+    if begin < end:
+        at = begin + number - numbers[begin]
+        if begin <= at < end and numbers[at] == number:
+            return int(at)
+    at = _first_from(numbers, begin, end, number)
+    return int(at) if at < end and numbers[at] == number else ABSENT
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _named(rows: Rows, row: int, place: int) -> tuple[int, int]:
     """The stream and number that a threshold names; place 0 is the previous one of the row's own stream."""
     if place == 0:
@@ -107,25 +106,43 @@ def _named(rows: Rows, row: int, place: int) -> tuple[int, int]:
 
 
 @njit(cache=True)
-def _threshold(rows: Rows, delivered: Delivered, row: int, place: int) -> int:
-    """What the threshold at a place is."""
-    stream, number = _named(rows, row, place)
-    if place == 0 and row > 0 and rows.stream[row - 1] == stream and rows.number[row - 1] == number:
-        return row - 1
-    return _resolve(rows, delivered, stream, number)
+def _thresholds(rows: Rows, delivered: Delivered) -> Array:
+    """What every threshold of every row is, in their order: the previous one of its stream, then its causes.
+
+    Each is the number of a row; or MET if it was delivered before, ABSENT if it is not here.
+    """
+    # An array of a tuple costs a reference each time it is named, so they are named once.
+    row_stream, row_number, row_begin = rows.stream, rows.number, rows.begin
+    cause_begin, cause_stream, cause_number = rows.cause_begin, rows.cause_stream, rows.cause_number
+    prefix, islands, low, high = delivered.prefix, delivered.begin, delivered.low, delivered.high
+    found = np.empty(len(row_stream) + len(cause_stream), np.int64)
+    at = 0
+    for row in range(len(row_stream)):
+        for cause in range(cause_begin[row] - 1, cause_begin[row + 1]):
+            own = cause < cause_begin[row]
+            stream = row_stream[row] if own else cause_stream[cause]
+            number = row_number[row] - 1 if own else cause_number[cause]
+            if number <= prefix[stream]:
+                found[at] = MET
+            else:
+                found[at] = _place_of(row_number, row_begin[stream], row_begin[stream + 1], number)
+                if found[at] == ABSENT and _on_island(islands, low, high, stream, number):
+                    found[at] = MET
+            at += 1
+    return found
 
 
 @njit(cache=True)
-def _at_hand(rows: Rows, delivered: Delivered, last_held: Array, row: int, place: int) -> int:
-    """As `_threshold`; but for a message that is not here, the last one before it in its stream that is: a
-    cause as well."""
-    found = _threshold(rows, delivered, row, place)
+def _at_hand(rows: Rows, thresholds: Array, last_held: Array, row: int, place: int) -> int:
+    """What a threshold is; but for a message that is not here, the last one before it in its stream that is:
+    a cause as well."""
+    found = thresholds[rows.cause_begin[row] + row + place]
     if found == ABSENT:
         stream, number = _named(rows, row, place)
         at = _first_from(rows.number, rows.begin[stream], rows.begin[stream + 1], number)
         if at > rows.begin[stream] and last_held[at - 1] != NOBODY:
             return int(last_held[at - 1])
-    return found
+    return int(found)
 
 
 @njit(cache=True)
@@ -140,10 +157,11 @@ def _last_held(rows: Rows, status: Array, last_held: Array) -> None:
             last_held[row] = NOBODY
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _look(
     rows: Rows,
-    delivered: Delivered,
+    cause_begin: Array,
+    thresholds: Array,
     row: int,
     forced: Array,
     status: Array,
@@ -156,11 +174,11 @@ def _look(
 
     Whoever is forced does not wait for what is not here.
     """
-    last = rows.cause_begin[row + 1] - rows.cause_begin[row]
+    last = cause_begin[row + 1] - cause_begin[row]
     while place[row] <= last:
-        found = _threshold(rows, delivered, row, place[row])
+        found = thresholds[cause_begin[row] + row + place[row]]
         if found == ABSENT and forced[row]:
-            found = _at_hand(rows, delivered, last_held, row, place[row])
+            found = _at_hand(rows, thresholds, last_held, row, place[row])
         if found >= 0 and status[found] == HELD:
             next_watcher[row] = watcher[found]
             watcher[found] = row
@@ -173,7 +191,7 @@ def _look(
 
 @njit(cache=True)
 def _force(
-    rows: Rows, delivered: Delivered, overdue: Array, status: Array, last_held: Array, forced: Array
+    rows: Rows, thresholds: Array, overdue: Array, status: Array, last_held: Array, forced: Array
 ) -> None:
     """Whose patience ended does not wait any longer, and neither do those of its causes that are here: an
     effect never leaves before a cause that is at hand."""
@@ -188,7 +206,7 @@ def _force(
             height -= 1
             row = stack[height]
             for place in range(rows.cause_begin[row + 1] - rows.cause_begin[row] + 1):
-                found = _at_hand(rows, delivered, last_held, row, place)
+                found = _at_hand(rows, thresholds, last_held, row, place)
                 if found >= 0 and status[found] == HELD and not forced[found]:
                     forced[found] = True
                     stack[height] = found
@@ -202,6 +220,8 @@ def release(rows: Rows, delivered: Delivered, policy: int, overdue: Array) -> Re
     `delivered.given_up` is raised by what flagged messages no longer waited for.
     """
     count = len(rows.stream)
+    row_stream, row_number, cause_begin = rows.stream, rows.number, rows.cause_begin
+    given_up = delivered.given_up
     status = np.zeros(count, np.int8)
     order = np.empty(count, np.int64)
     place = np.zeros(count, np.int64)
@@ -209,12 +229,13 @@ def release(rows: Rows, delivered: Delivered, policy: int, overdue: Array) -> Re
     next_watcher = np.full(count, NOBODY, np.int64)
     last_held = np.full(count, NOBODY, np.int64)
     forced = np.zeros(count, np.bool_)
+    thresholds = _thresholds(rows, delivered)
     missing_row = np.empty(16, np.int64)
     missing_cause = np.empty(16, np.int64)
     missing = 0
     done = ends = 0  # order[done:ends] are free and wait for their turn
     for row in range(count):
-        if _look(rows, delivered, row, forced, status, last_held, place, watcher, next_watcher):
+        if _look(rows, cause_begin, thresholds, row, forced, status, last_held, place, watcher, next_watcher):
             order[ends] = row
             ends += 1
     queued = np.zeros(count, np.bool_)
@@ -229,7 +250,7 @@ def release(rows: Rows, delivered: Delivered, policy: int, overdue: Array) -> Re
             unmet = 0
             if forced[row]:
                 for at in range(rows.cause_begin[row + 1] - rows.cause_begin[row] + 1):
-                    found = _threshold(rows, delivered, row, at)
+                    found = thresholds[rows.cause_begin[row] + row + at]
                     if found == ABSENT or (found >= 0 and status[found] == HELD):
                         unmet += 1
                         if missing == len(missing_row):
@@ -239,18 +260,27 @@ def release(rows: Rows, delivered: Delivered, policy: int, overdue: Array) -> Re
                         missing_cause[missing] = rows.cause_begin[row] + at - 1 if at else NOBODY
                         missing += 1
                         stream, number = _named(rows, row, at)
-                        if number > delivered.given_up[stream]:
-                            delivered.given_up[stream] = number
+                        if number > given_up[stream]:
+                            given_up[stream] = number
             if unmet:
                 status[row] = FLAGGED
-            if rows.number[row] <= delivered.given_up[rows.stream[row]]:
+            if row_number[row] <= given_up[row_stream[row]]:
                 status[row] = LATE
             waiting = watcher[row]
             watcher[row] = NOBODY
             while waiting != NOBODY:
                 following = next_watcher[waiting]
                 if not queued[waiting] and _look(
-                    rows, delivered, waiting, forced, status, last_held, place, watcher, next_watcher
+                    rows,
+                    cause_begin,
+                    thresholds,
+                    waiting,
+                    forced,
+                    status,
+                    last_held,
+                    place,
+                    watcher,
+                    next_watcher,
                 ):
                     queued[waiting] = True
                     order[ends] = waiting
@@ -261,12 +291,23 @@ def release(rows: Rows, delivered: Delivered, policy: int, overdue: Array) -> Re
         if stage == 0:
             stage = 1
             _last_held(rows, status, last_held)
-            _force(rows, delivered, overdue, status, last_held, forced)
+            _force(rows, thresholds, overdue, status, last_held, forced)
             for row in range(count):
                 # Who watches a row that is here goes on watching it: that one is forced as well.
-                if not forced[row] or queued[row] or not _is_absent(rows, delivered, row, place[row]):
+                if not forced[row] or queued[row] or not _waits_for_absent(rows, thresholds, row, place):
                     continue
-                if _look(rows, delivered, row, forced, status, last_held, place, watcher, next_watcher):
+                if _look(
+                    rows,
+                    cause_begin,
+                    thresholds,
+                    row,
+                    forced,
+                    status,
+                    last_held,
+                    place,
+                    watcher,
+                    next_watcher,
+                ):
                     queued[row] = True
                     order[ends] = row
                     ends += 1
@@ -283,7 +324,7 @@ def release(rows: Rows, delivered: Delivered, policy: int, overdue: Array) -> Re
         for row in range(count):
             if overdue[row] and status[row] == HELD:
                 for at in range(rows.cause_begin[row + 1] - rows.cause_begin[row] + 1):
-                    found = _threshold(rows, delivered, row, at)
+                    found = thresholds[rows.cause_begin[row] + row + at]
                     if found == ABSENT or (found >= 0 and status[found] in (HELD, DIVERTED)):
                         if missing == len(missing_row):
                             missing_row = np.concatenate((missing_row, missing_row))
@@ -298,9 +339,9 @@ def release(rows: Rows, delivered: Delivered, policy: int, overdue: Array) -> Re
 
 
 @njit(cache=True)
-def _is_absent(rows: Rows, delivered: Delivered, row: int, place: int) -> bool:
+def _waits_for_absent(rows: Rows, thresholds: Array, row: int, place: Array) -> bool:
     last = rows.cause_begin[row + 1] - rows.cause_begin[row]
-    return place <= last and _threshold(rows, delivered, row, place) == ABSENT
+    return bool(place[row] <= last and thresholds[rows.cause_begin[row] + row + place[row]] == ABSENT)
 
 
 def counted_among(status: Array, diverted: bool) -> Array:
@@ -392,22 +433,24 @@ def forget_islands(delivered: Delivered, before: int) -> Delivered:
 @njit(cache=True)
 def is_delivered(delivered: Delivered, stream: Array, number: Array) -> Array:
     """For each (stream, number) whether it was delivered before."""
+    prefix, islands, low, high = delivered.prefix, delivered.begin, delivered.low, delivered.high
     found = np.empty(len(stream), np.bool_)
     for i in range(len(stream)):
-        found[i] = _was_delivered(delivered, stream[i], number[i])
+        found[i] = number[i] <= prefix[stream[i]] or _on_island(islands, low, high, stream[i], number[i])
     return found
 
 
 @njit(cache=True)
 def first_blocked(rows: Rows, delivered: Delivered, arrival: Array) -> tuple[int, int, int]:
     """The oldest row that waits for something that is not here: (row, which cause or NOBODY, number)."""
+    thresholds = _thresholds(rows, delivered)
     found = which = NOBODY
     number = 0
     for row in range(len(rows.stream)):
         if found != NOBODY and arrival[row] >= arrival[found]:
             continue
         for place in range(rows.cause_begin[row + 1] - rows.cause_begin[row] + 1):
-            if _threshold(rows, delivered, row, place) == ABSENT:
+            if thresholds[rows.cause_begin[row] + row + place] == ABSENT:
                 found, which = row, place - 1
                 number = _named(rows, row, place)[1]
                 break

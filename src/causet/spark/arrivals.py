@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -22,6 +23,8 @@ from causet.model import BadInput
 from causet.spark.batches import FileSink
 from causet.spark.bucket import MALFORMED
 from causet.spark.checkpoints import Checkpoint
+from causet.spark.kafka import PER_BATCH as MESSAGES_PER_BATCH
+from causet.spark.kafka import Address, KafkaSink, read_kafka
 
 JSON_NAMES, PARQUET_NAMES = (".jsonl", ".json", ".ndjson", ".jsonl.gz", ".json.gz"), (".parquet",)
 PER_BATCH = 1000
@@ -73,7 +76,9 @@ def arriving(
     spark: SparkSession, path: Path, form: str, schema: T.StructType, per_batch: int = PER_BATCH
 ) -> DataFrame:
     """The messages as a stream."""
-    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", per_batch)
+    # Otherwise Spark leaves out, without a word, files that are a week older than the newest one.
+    reader = spark.readStream.schema(schema).option("maxFileAge", "36500d")
+    reader = reader.option("maxFilesPerTrigger", per_batch)
     if form == "parquet":
         return reader.parquet(_url(path))
     return reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", MALFORMED).json(_url(path))
@@ -99,11 +104,13 @@ class Query:
     """What a query reads and where its rows go, found out before Spark is started; once everything else is
     right too, `Checkpoint.settle` writes it down."""
 
-    source: Path
+    source: Path | Address
     form: str
     schema: T.StructType | None
     """of the source, where it was settled before"""
-    target: FileSink
+    target: FileSink | KafkaSink
+    name: str
+    """by which the query is known from its first run on"""
 
     @classmethod
     def prepared(
@@ -117,20 +124,36 @@ class Query:
         follow: bool,
     ) -> Query:
         begun = kept.opened(command, fixed)
-        form = begun["form"] if begun else await_form(Path(source), follow)
-        target = FileSink(Path(sink), begun["written_as"] if begun else written_as or form)
+        address = Address.parse(source)
+        if begun is not None:
+            form, name = begun["form"], begun["name"]
+        else:
+            form, name = "kafka" if address else await_form(Path(source), follow), uuid4().hex
+        target = cls._target(sink, begun["written_as"] if begun else written_as, form, name)
         target.prepare(fresh=begun is None)
         target.clean()
-        return cls(Path(source), form, schema_from(begun["schema"]) if begun else None, target)
+        schema = schema_from(begun["schema"]) if begun and address is None else None
+        return cls(address or Path(source), form, schema, target, name)
 
-    def messages(self, spark: SparkSession, per_batch: int) -> DataFrame:
+    @staticmethod
+    def _target(sink: str, written_as: str | None, form: str, name: str) -> FileSink | KafkaSink:
+        address = Address.parse(sink)
+        if address is not None:
+            return KafkaSink(address, name)
+        return FileSink(Path(sink), written_as or ("jsonl" if form == "kafka" else form))
+
+    def messages(self, spark: SparkSession, per_batch: int, columns: Sequence[str | None] = ()) -> DataFrame:
+        """The messages as a stream; of Kafka's, also the attributes that these columns name."""
+        if isinstance(self.source, Address):
+            named = [column for column in columns if column is not None]
+            return read_kafka(spark, self.source, MESSAGES_PER_BATCH, named)
         schema = self.schema or schema_of(spark, self.source, self.form)
         return arriving(spark, self.source, self.form, schema, per_batch)
 
     def settled(self, messages: DataFrame) -> dict[str, Any]:
         """What is to be known the next time."""
-        schema = self.schema or messages.schema
-        return {"form": self.form, "written_as": self.target.form, "schema": schema_text(schema)}
+        schema = schema_text(self.schema or messages.schema)
+        return {"form": self.form, "written_as": self.target.form, "schema": schema, "name": self.name}
 
 
 def _url(path: Path) -> str:

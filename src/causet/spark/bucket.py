@@ -57,6 +57,8 @@ class Settings:
     patience: int | None
     horizon: int
     by: str | None
+    receiver: str | None
+    """the column of the receiver as text; None where there is only one"""
     source: str
     sequence: str
     causes: str | None
@@ -125,7 +127,7 @@ class Bucket:
         }
         if problems:
             self._counts["refused"] += len(problems)
-            yield _with_problems(rows, problems)
+            yield _with_problems(rows, problems, settings)
         if len(outcome.place):
             for code, count in enumerate(np.bincount(outcome.status).tolist()):
                 if count:
@@ -158,7 +160,7 @@ class Bucket:
             name = row.column(self.settings.source)[0].as_py()
         else:
             name = causes_of(row, self.settings).name[which].as_py()
-        receiver = row.column(RECEIVER)[0].as_py()
+        receiver = receivers_of(row, self.settings)[0].as_py()
         wanted = name if self.settings.parent else f"{name}:{number}"
         return int(self.holding.arrival[at]), wanted if receiver == ALL else f"{wanted} at {receiver}"
 
@@ -200,7 +202,7 @@ def _messages(
         none = pa.array([], pa.large_string())
         empty = np.empty(0, np.int64)
         return Messages(none, none, empty, np.zeros(1, np.int64), none, empty, empty), {}
-    receiver, name = text_column(table.column(RECEIVER)), text_column(table.column(settings.source))
+    receiver, name = receivers_of(table, settings), text_column(table.column(settings.source))
     problems: dict[int, str] = {}
 
     def refuse(rows: Array, problem: str) -> None:
@@ -248,6 +250,14 @@ def _kept(messages: Messages, causes: Causes, keep: Array) -> Messages:
     )
 
 
+def receivers_of(table: pa.Table, settings: Settings) -> pa.Array:
+    """The receivers of messages."""
+    if settings.receiver is not None:
+        return text_column(table.column(settings.receiver))
+    nowhere = pa.array(np.zeros(table.num_rows, np.int8))
+    return pa.DictionaryArray.from_arrays(nowhere, pa.array([ALL])).cast(pa.large_string())
+
+
 def causes_of(table: pa.Table, settings: Settings) -> Causes:
     if settings.parent is not None:
         return read_parents(in_one_piece(table.column(settings.parent)))
@@ -272,6 +282,7 @@ def _with_results(rows: _Rows, outcome: Outcome, settings: Settings) -> pa.Table
     index = pa.array(outcome.index, pa.int64(), mask=outcome.index == NOWHERE)
     return _finished(
         table,
+        settings,
         index,
         status.cast(pa.string()),
         pa.array(outcome.waited / 1000.0),
@@ -280,12 +291,13 @@ def _with_results(rows: _Rows, outcome: Outcome, settings: Settings) -> pa.Table
     )
 
 
-def _with_problems(rows: _Rows, problems: Mapping[int, str]) -> pa.Table:
+def _with_problems(rows: _Rows, problems: Mapping[int, str], settings: Settings) -> pa.Table:
     places = np.array(sorted(problems), np.int64)
     table = rows.taken(places)
     count = table.num_rows
     return _finished(
         table,
+        settings,
         pa.nulls(count, pa.int64()),
         pa.array([DIVERTED] * count),
         pa.array(np.zeros(count)),
@@ -294,8 +306,8 @@ def _with_problems(rows: _Rows, problems: Mapping[int, str]) -> pa.Table:
     )
 
 
-def _finished(table: pa.Table, *added: pa.Array) -> pa.Table:
-    receiver = table.column(RECEIVER)
+def _finished(table: pa.Table, settings: Settings, *added: pa.Array) -> pa.Table:
+    receiver = receivers_of(table, settings).cast(pa.string())
     kept = table.select(
         [name for name in table.column_names if not name.startswith(OWN) and name not in ADDED]
     )

@@ -31,7 +31,6 @@ from causet.spark.durations import milliseconds
 from causet.spark.packing import (
     BUCKET,
     ENDED,
-    NOW,
     OUT_ROWS,
     PACKED,
     ROWS,
@@ -56,6 +55,8 @@ OUT = f"{ROWS} binary, held long, oldest long, blocked string, " + ", ".join(
 """A blob of messages that leave; and about the bucket, in its last row: how many it holds, when the oldest of
 them came, what that waits for, and counts."""
 _NOTHING = dict.fromkeys(("held", "oldest", "blocked", *COUNTS))
+NOW = "now"
+"""The time of a batch, in ms."""
 OBSERVED = "causet"
 """The name of the metrics that a query reports for every batch."""
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -123,7 +124,9 @@ def settings_for(
 ) -> Settings:
     """The settings of a deliverer of these messages."""
     columns = _columns(messages, by, parent)
-    return Settings(missing, patience, horizon, by, *columns, parent, buckets, most_held)
+    text = by is not None and isinstance(messages.schema[by].dataType, T.StringType)
+    receiver = None if by is None else by if text else RECEIVER
+    return Settings(missing, patience, horizon, by, receiver, *columns, parent, buckets, most_held)
 
 
 def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[str, str, str | None]:
@@ -170,19 +173,17 @@ def _operator(messages: DataFrame, settings: Settings, ends: DataFrame | None) -
     streaming = messages.isStreaming
     receiver = F.lit(ALL) if settings.by is None else F.col(quoted(settings.by)).cast("string")
     bucket = F.pmod(F.xxhash64(F.coalesce(receiver, F.lit(""))), F.lit(settings.buckets)).cast("int")
-    now = _now(streaming)
-    extra = [receiver.alias(RECEIVER)]
+    extra = [receiver.alias(RECEIVER)] if settings.receiver == RECEIVER else []
     if settings.parent is None and not isinstance(messages.schema[settings.sequence].dataType, T.LongType):
         extra.append(F.expr(f"try_cast({quoted(settings.sequence)} as bigint)").alias(NUMBER))
-    packed = messages.select(bucket.alias(f"{OWN}bucket"), now.alias(f"{OWN}now"), *extra, "*").mapInArrow(
-        Pack(), PACKED
-    )
+    packed = messages.select(bucket.alias(f"{OWN}bucket"), *extra, "*").mapInArrow(Pack(), PACKED)
     if streaming:
         use_rocks(spark)
         if settings.policy != WAIT:
             packed = packed.unionAll(_ticks(spark, settings.buckets))
         if ends is not None:
-            packed = packed.unionAll(_to_all(ends.select("ended", _now(True).alias(NOW)), settings.buckets))
+            packed = packed.unionAll(_to_all(ends.select("ended"), settings.buckets))
+    packed = packed.withColumn(NOW, _now(streaming))
     found = packed.groupBy(BUCKET).transformWithState(Deliverer(settings, streaming), OUT, "append", "none")
     if streaming:
         found = found.observe(
@@ -214,8 +215,7 @@ def _ticks(spark: SparkSession, buckets: int) -> DataFrame:
     """
     beats = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1)
     ticking = beats.option("numPartitions", 1).load()
-    ticks = ticking.select(F.lit(None).cast("long").alias("ended"), _now(True).alias(NOW))
-    return _to_all(ticks, buckets)
+    return _to_all(ticking.select(F.lit(None).cast("long").alias("ended")), buckets)
 
 
 def _to_all(moments: DataFrame, buckets: int) -> DataFrame:
@@ -230,14 +230,13 @@ class ToAll:
 
     def __call__(self, batches: Batches) -> Batches:
         latest: int | None = None
-        now: int | None = None
+        told = 0
         for batch in batches:
-            for ended, when in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
-                now = when
-                if ended is not None:
-                    latest = max(ended, latest or 0)
-        if now is not None:
-            yield packed_batch(list(range(self.buckets)), now, latest, [None] * self.buckets)
+            told += batch.num_rows
+            for ended in batch.column(0).drop_null().to_pylist():
+                latest = max(ended, latest or 0)
+        if told:
+            yield packed_batch(list(range(self.buckets)), latest, [None] * self.buckets)
 
 
 def _unpacked(messages: DataFrame, found: DataFrame) -> DataFrame:

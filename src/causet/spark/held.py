@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from causet.kernels.holding import Holding
-from causet.spark.bucket import RECEIVER, SEGMENT_BITS, Settings, causes_of
+from causet.spark.bucket import SEGMENT_BITS, Settings, causes_of, receivers_of
 from causet.spark.merging_streams import NEVER, Memory
 from causet.spark.packing import from_blob, text_column
 
@@ -92,7 +92,7 @@ def _of_bucket(holding: Holding, segments: dict[int, pa.Table], settings: Settin
             if not delivered[which]:
                 key = (int(holding.cause_stream[which]), int(holding.cause_number[which]))
                 waits[named(causes.name[which - begin].as_py(), key[1])] = key in here
-        receiver = row.column(RECEIVER)[0].as_py()
+        receiver = receivers_of(row, settings)[0].as_py()
         yield Held(receiver, named(source, number), int(holding.arrival[at]), waits)
 
 

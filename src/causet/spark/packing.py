@@ -22,10 +22,10 @@ BLOB_ROWS = 1 << 18
 """Rows that are cut into blobs at a time."""
 OUT_ROWS = 1 << 16
 """Rows of a blob that leaves an operator."""
-BUCKET, NOW, ENDED, ROWS = "bucket", "now", "ended", "rows"
-PACKED = f"{BUCKET} int, {NOW} long, {ENDED} long, {ROWS} binary"
-"""A blob of messages for one bucket, and the time of the batch in ms. A row without blob only tells the time;
-`ended` is the moment up to which whoever came has no patience left."""
+BUCKET, ENDED, ROWS = "bucket", "ended", "rows"
+PACKED = f"{BUCKET} int, {ENDED} long, {ROWS} binary"
+"""A blob of messages for one bucket. A row without blob only tells that time goes by; `ended` is the moment
+up to which whoever came has no patience left."""
 
 
 def stretches(values: Array) -> list[tuple[int, int]]:
@@ -50,7 +50,7 @@ def from_blob(blob: bytes) -> pa.Table:
 
 @dataclass(frozen=True)
 class Pack:
-    """Cuts rows by the bucket that stands in their first column, and the time in their second."""
+    """Cuts rows by the bucket that stands in their first column."""
 
     def __call__(self, batches: Batches) -> Batches:
         held: list[pa.RecordBatch] = []
@@ -67,27 +67,23 @@ class Pack:
     def _cut(self, held: list[pa.RecordBatch]) -> pa.RecordBatch:
         table = pa.Table.from_batches(held)
         buckets = table.column(0).combine_chunks().to_numpy(zero_copy_only=False)
-        now = table.column(1)[0].as_py()
         order = np.argsort(buckets, kind="stable")
         cuts = stretches(buckets[order])
-        rows = table.drop_columns([table.column_names[0], table.column_names[1]])
+        rows = table.drop_columns([table.column_names[0]])
         if len(cuts) > 1:
             rows = rows.take(pa.array(order))
         blobs = [to_blob(rows.slice(begin, end - begin)) for begin, end in cuts]
-        return packed_batch([int(buckets[order[begin]]) for begin, _ in cuts], now, None, blobs)
+        return packed_batch([int(buckets[order[begin]]) for begin, _ in cuts], None, blobs)
 
 
-def packed_batch(
-    buckets: list[int], now: int | None, ended: int | None, blobs: Sequence[bytes | None]
-) -> pa.RecordBatch:
+def packed_batch(buckets: list[int], ended: int | None, blobs: Sequence[bytes | None]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [
             pa.array(buckets, pa.int32()),
-            pa.array([now] * len(buckets), pa.int64()),
             pa.array([ended] * len(buckets), pa.int64()),
             pa.array(blobs, pa.binary()),
         ],
-        names=[BUCKET, NOW, ENDED, ROWS],
+        names=[BUCKET, ENDED, ROWS],
     )
 
 

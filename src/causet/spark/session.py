@@ -55,7 +55,7 @@ DEFAULTS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.sql.maxConcurrentOutputFileWriters": "2",
-    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
 
 WORKERS = {

@@ -1,0 +1,1 @@
+"""Processes that talk over a network."""

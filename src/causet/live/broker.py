@@ -1,0 +1,137 @@
+"""A Kafka broker of one node on this machine, for demonstrations and tests: started, used, and gone.
+
+Its jars come from Maven Central, by the machine's Maven, once, into the cache of this package; it listens on
+loopback only and keeps its data in a folder that goes with it.
+"""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from causet.model import BadInput
+from causet.spark.java import find_java, writable_cache
+
+VERSION = "4.1.1"
+PATIENCE = 60
+"""Seconds for a broker to start."""
+_POM = """\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>causet</groupId><artifactId>broker</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies><dependency>
+    <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{version}</version>
+  </dependency></dependencies>
+</project>
+"""
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={folder}/data
+num.partitions=3
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+group.initial.rebalance.delay.ms=0
+"""
+
+
+def broker_jars() -> Path:
+    """The folder of the broker's jars; BadInput says why it cannot be had."""
+    folder = writable_cache() / f"kafka-{VERSION}"
+    if folder.is_dir():
+        return folder
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise BadInput("a Kafka broker needs its jars from Maven Central, and there is no mvn on the PATH")
+    with tempfile.TemporaryDirectory(dir=writable_cache()) as made:
+        (Path(made) / "pom.xml").write_text(_POM.format(version=VERSION))
+        command = [maven, "-q", "-B", "-f", f"{made}/pom.xml", "dependency:copy-dependencies"]
+        command += ["-DincludeScope=runtime", f"-DoutputDirectory={made}/jars"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode or not any(Path(made, "jars").glob("kafka_*.jar")):
+            said = next((line for line in done.stdout.splitlines() if "ERROR" in line), "")
+            raise BadInput(f"the jars of Kafka {VERSION} cannot be had from Maven Central: {said[:200]}")
+        try:
+            Path(made, "jars").rename(folder)
+        except OSError:  # somebody else was quicker
+            if not folder.is_dir():
+                raise
+    return folder
+
+
+@contextmanager
+def kafka_broker() -> Iterator[str]:
+    """A broker for as long as the block lasts; gives its address, `127.0.0.1:port`."""
+    jars = broker_jars()
+    java = find_java().home / "bin" / "java"
+    folder = Path(tempfile.mkdtemp(prefix="causet-kafka-"))
+    port, controller = _free_ports(2)
+    properties = folder / "server.properties"
+    properties.write_text(_PROPERTIES.format(port=port, controller=controller, folder=folder))
+    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[:22]
+    run = [str(java), "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*"]
+    try:
+        with (folder / "log").open("wb") as log:
+            formatted = [*run, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
+            if subprocess.run(formatted, stdout=log, stderr=log, check=False).returncode:
+                raise BadInput(f"the Kafka broker cannot be set up: {_last_words(folder)}")
+            process = subprocess.Popen([*run, "kafka.Kafka", str(properties)], stdout=log, stderr=log)
+        try:
+            _await(process, port, folder)
+            yield f"127.0.0.1:{port}"
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _await(process: subprocess.Popen[bytes], port: int, folder: Path) -> None:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            raise BadInput(f"the Kafka broker has ended: {_last_words(folder)}")
+        try:
+            with socket.create_connection(("127.0.0.1", port), 1):
+                return
+        except OSError:
+            time.sleep(0.2)
+    raise BadInput(f"the Kafka broker does not answer: {_last_words(folder)}")
+
+
+def _last_words(folder: Path) -> str:
+    lines = (folder / "log").read_text(errors="replace").strip().splitlines()
+    told = [line for line in lines if "ERROR" in line or "Exception" in line]
+    return (told or lines or ["it said nothing"])[-1][:300]
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()

@@ -1,0 +1,221 @@
+"""Kafka for real: a broker, producers that are processes of their own, and readers who see only what is
+committed."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from causet import RcClock, Stamper
+from causet.live.broker import broker_jars, kafka_broker
+from causet.model import BadInput
+from causet.spark.kafka import Address, client
+from test_stream_commands import LOCAL, causet
+
+PRODUCER = """
+import json, sys
+from confluent_kafka import Producer
+from causet.stamp import to_binary
+servers, topic, file, mode = sys.argv[1:]
+producer = Producer({"bootstrap.servers": servers})
+for line in open(file):
+    envelope = json.loads(line)
+    if mode == "binary":
+        headers, value = to_binary(envelope)
+        producer.produce(topic, value, envelope["source"].encode(), headers=headers)
+    else:
+        producer.produce(topic, line.strip().encode(), envelope["source"].encode())
+producer.flush()
+"""
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    try:
+        broker_jars()
+    except BadInput as error:
+        pytest.skip(str(error))
+    with kafka_broker() as address:
+        yield address
+
+
+def chat(seed: int, count: int, now: list[int]) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
+    """Messages of four people who answer each other, and which came because of which."""
+    draw = random.Random(seed)
+
+    def clock() -> RcClock:
+        return RcClock(50, lambda: now[0], None)
+
+    people = {name: Stamper(name, "chat", clock=clock()) for name in ("anna", "ben", "carl", "dora")}
+    made: list[dict[str, Any]] = []
+    causes: list[tuple[str, str]] = []
+    for number in range(count):
+        now[0] += draw.randrange(1, 20)
+        name = draw.choice(list(people))
+        if made and draw.random() < 0.8:
+            heard = made[-1]
+            if heard["source"] != name:
+                people[name].saw(heard)
+                causes.append((heard["subject"], f"m{number}"))
+        made.append(people[name].stamp({"text": f"{number} ü"}, subject=f"m{number}"))
+    return made, causes
+
+
+def publish(servers: str, topic: str, envelopes: Sequence[dict[str, Any]], folder: Path) -> None:
+    """Every source is a process of its own, half of them in binary mode."""
+    processes = []
+    for number, name in enumerate(sorted({each["source"] for each in envelopes})):
+        file = folder / f"{topic}-{name}.jsonl"
+        file.write_text("".join(json.dumps(each) + "\n" for each in envelopes if each["source"] == name))
+        mode = "binary" if number % 2 else "structured"
+        processes.append(subprocess.Popen([sys.executable, "-c", PRODUCER, servers, topic, str(file), mode]))
+    assert [process.wait(60) for process in processes] == [0] * len(processes)
+
+
+def read(servers: str, topic: str) -> list[dict[str, str]]:
+    """What a reader sees that takes only what is committed: the headers of each message."""
+    kafka = client()
+    consumer = kafka.Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": f"reader of {topic}",
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+        }
+    )
+    places = [
+        kafka.TopicPartition(topic, number, 0)
+        for number in consumer.list_topics(topic, 10).topics[topic].partitions
+    ]
+    consumer.assign(places)
+    found: list[dict[str, str]] = []
+    ended = 0
+    while ended < len(places):
+        message = consumer.poll(10)
+        assert message is not None
+        if message.error():
+            assert message.error().code() == kafka.KafkaError._PARTITION_EOF
+            ended += 1
+            continue
+        headers = {name: value.decode() for name, value in message.headers()}
+        if "ce_subject" not in headers:
+            headers["ce_subject"] = json.loads(message.value())["subject"]
+        found.append(headers)
+    consumer.close()
+    return found
+
+
+def create(servers: str, topic: str) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    for future in AdminClient({"bootstrap.servers": servers}).create_topics([NewTopic(topic, 3)]).values():
+        future.result(20)
+
+
+def check(
+    found: list[dict[str, str]], envelopes: list[dict[str, Any]], causes: list[tuple[str, str]]
+) -> None:
+    assert [int(each["causet_index"]) for each in found] == list(range(len(envelopes)))
+    order = [each["ce_subject"] for each in found]
+    assert sorted(order) == sorted(each["subject"] for each in envelopes)
+    assert causes and all(order.index(cause) < order.index(effect) for cause, effect in causes)
+
+
+def test_from_topic_to_topic_once_and_in_order(servers: str, tmp_path: Path) -> None:
+    envelopes, causes = chat(1, 200, [1_700_000_000_000])
+    create(servers, "chat")
+    publish(servers, "chat", envelopes[:150], tmp_path)
+    command = ["deliver", f"kafka://{servers}/chat", f"kafka://{servers}/delivered", "--missing", "wait"]
+    command += ["--by", "causaldomain", "--checkpoint", str(tmp_path / "state"), "--buckets", "2"]
+    command += [*LOCAL, "--json"]
+    told = json.loads(causet(*command))
+    assert (told["messages"], told["delivered"], told["held"]) == (150, 150, 0)
+    publish(servers, "chat", envelopes[150:], tmp_path)
+    assert json.loads(causet(*command))["delivered"] == 50
+    check(read(servers, "delivered"), envelopes, causes)
+
+
+JOB = """
+import os, signal, sys
+from pathlib import Path
+from causet.spark.kafka import KafkaSink
+from causet.cli import main
+flag = Path(sys.argv.pop(1))
+write = KafkaSink.write
+def dies(self, rows, batch):
+    write(self, rows, batch)
+    if not flag.exists():
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+KafkaSink.write = dies
+main()
+"""
+
+
+def test_killed_between_transaction_and_commit_every_message_is_there_once(
+    servers: str, tmp_path: Path
+) -> None:
+    envelopes, causes = chat(2, 120, [1_700_000_000_000])
+    create(servers, "killed")
+    publish(servers, "killed", envelopes, tmp_path)
+    command = [sys.executable, "-c", JOB, str(tmp_path / "died"), "deliver"]
+    command += [f"kafka://{servers}/killed", f"kafka://{servers}/survived", "--missing", "wait"]
+    command += ["--checkpoint", str(tmp_path / "state"), "--buckets", "2", *LOCAL]
+    assert (
+        subprocess.run(command, capture_output=True, timeout=200, check=False).returncode == -signal.SIGKILL
+    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    check(read(servers, "survived"), envelopes, causes)
+
+
+def test_merge_from_a_topic(servers: str, tmp_path: Path) -> None:
+    now = [1_700_000_000_000]
+    envelopes, causes = chat(3, 100, now)
+    beat = {"specversion": "1.0", "type": "causet.heartbeat", "id": "beat"}
+    at = f"{now[0] + 9000} {now[0] + 9000}"
+    last = [{**beat, "source": name, "causaltime": at} for name in ("anna", "ben", "carl", "dora")]
+    create(servers, "merge")
+    publish(servers, "merge", [*envelopes, *last], tmp_path)
+    settings = ["--epsilon", "50ms", "--delta", "1s", "--buckets", 2, *LOCAL, "--json"]
+    told = json.loads(causet("merge", f"kafka://{servers}/merge", tmp_path / "merged", *settings))
+    assert (told["delivered"], told["late"], told["held"]) == (100, 0, 0)
+    rows = [
+        json.loads(line)
+        for file in sorted((tmp_path / "merged").glob("*.jsonl"))
+        for line in file.read_text().splitlines()
+    ]
+    times = [tuple(map(int, row["causaltime"].split())) for row in rows]
+    assert len(rows) == 100 and times == sorted(times)
+    by_id = {(each["source"], each["sequence"]): each["subject"] for each in envelopes}
+    order = [by_id[row["source"], row["sequence"]] for row in rows]
+    assert all(order.index(cause) < order.index(effect) for cause, effect in causes)
+
+
+@pytest.mark.parametrize(
+    "text", ["kafka://", "kafka://host/topic", "kafka://host:x/topic", "kafka://host:1/"]
+)
+def test_addresses(text: str) -> None:
+    with pytest.raises(BadInput, match="write kafka://host:port/topic"):
+        Address.parse(text)
+    assert Address.parse("folder") is None
+    assert Address.parse("kafka://h:1/a,b") == Address("h:1", ("a", "b"))
+
+
+def test_a_broker_that_does_not_answer_is_said_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from causet.spark import kafka
+
+    monkeypatch.setattr(kafka, "PATIENCE", 1.0)
+    with pytest.raises(BadInput, match=r"Kafka at 127\.0\.0\.1:1 does not answer"):
+        kafka.KafkaReader({"servers": "127.0.0.1:1", "topics": "x"}).initialOffset()
