@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -115,9 +116,9 @@ def read(servers: str, topic: str) -> list[dict[str, str]]:
 
 
 def create(servers: str, topic: str) -> None:
-    from confluent_kafka.admin import AdminClient, NewTopic
-
-    for future in AdminClient({"bootstrap.servers": servers}).create_topics([NewTopic(topic, 3)]).values():
+    topics: Any = import_module("confluent_kafka.admin")
+    admin = topics.AdminClient({"bootstrap.servers": servers})
+    for future in admin.create_topics([topics.NewTopic(topic, 3)]).values():
         future.result(20)
 
 
@@ -146,6 +147,7 @@ def test_from_topic_to_topic_once_and_in_order(servers: str, tmp_path: Path) -> 
 
 JOB = """
 import os, signal, sys
+from importlib import import_module
 from pathlib import Path
 from causet.spark.kafka import KafkaSink
 from causet.cli import main

@@ -89,7 +89,8 @@ def kafka_broker() -> Iterator[str]:
     run = [str(java), "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*"]
     try:
         with (folder / "log").open("wb") as log:
-            formatted = [*run, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
+            formatted = [*run, "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}"]
+            formatted += ["-c", str(properties)]
             if subprocess.run(formatted, stdout=log, stderr=log, check=False).returncode:
                 raise BadInput(f"the Kafka broker cannot be set up: {_last_words(folder)}")
             process = subprocess.Popen([*run, "kafka.Kafka", str(properties)], stdout=log, stderr=log)

@@ -12,8 +12,10 @@ Kafka sink gives every message at least once.)
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -163,27 +165,8 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         consumer = self._consumer()
         try:
             place = kafka.TopicPartition(partition.topic, partition.partition, partition.begin)
-            consumer.assign([place])
-            at = partition.begin
-            while at < partition.end:
-                messages = consumer.consume(min(AT_A_TIME, partition.end - at), PATIENCE)
-                if not messages:
-                    name = f"{partition.topic}, partition {partition.partition}"
-                    raise BadInput(f"Kafka gives no more of {name}, after offset {at}")
-                wanted = []
-                for message in messages:
-                    error = message.error()
-                    if error is not None and error.code() == kafka.KafkaError._PARTITION_EOF:
-                        at = max(at, message.offset())
-                    elif error is not None:
-                        raise BadInput(f"Kafka: {error.str()}")
-                    elif message.offset() < partition.end:
-                        wanted.append(message)
-                        at = message.offset() + 1
-                    else:
-                        at = partition.end
-                if wanted:
-                    yield _batch(wanted)
+            for messages in consumed(consumer, place, partition.end):
+                yield _batch(messages)
         finally:
             consumer.close()
 
@@ -219,6 +202,34 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "log_level": 0,
             }
         )
+
+
+def consumed(consumer: Any, place: Any, end: int) -> Iterator[list[Any]]:
+    """The messages of a partition from a place to an offset, some at a time. The last offsets may be those of
+    the marks that transactions leave, which are no messages."""
+    kafka = client()
+    consumer.assign([place])
+    at, heard = place.offset, time.monotonic()
+    while at < end:
+        # It waits for as many as it is asked for: so not for long.
+        found = []
+        for message in consumer.consume(AT_A_TIME, 0.1):
+            heard = time.monotonic()
+            error = message.error()
+            if error is not None and error.code() != kafka.KafkaError._PARTITION_EOF:
+                raise BadInput(f"Kafka: {error.str()}")
+            if error is not None:
+                at = max(at, message.offset())
+            elif message.offset() < end:
+                found.append(message)
+                at = message.offset() + 1
+            else:
+                at = end
+        if found:
+            yield found
+        elif time.monotonic() - heard > PATIENCE:
+            name = f"{place.topic}, partition {place.partition}"
+            raise BadInput(f"Kafka gives no more of {name}, after offset {at}")
 
 
 def _batch(messages: list[Any]) -> pa.RecordBatch:
@@ -276,15 +287,14 @@ class KafkaSink:
     def prepare(self, fresh: bool) -> None:
         """Make sure of the topic of batches, which keeps the last record of every query."""
         kafka = client()
-        from confluent_kafka.admin import AdminClient, NewTopic
-
-        admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+        topics: Any = import_module("confluent_kafka.admin")
+        admin = topics.AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
         try:
             known = admin.list_topics(timeout=PATIENCE).topics
-            new = [NewTopic(self.batches, 1, config={"cleanup.policy": "compact"})]
-            new += [NewTopic(name) for name in (self.topic, f"{self.topic}-diverted")]
-            made = admin.create_topics([each for each in new if each.topic not in known])
-            for future in made.values():
+            new = [topics.NewTopic(self.batches, 1, config={"cleanup.policy": "compact"})]
+            new += [topics.NewTopic(name) for name in (self.topic, f"{self.topic}-diverted")]
+            new = [each for each in new if each.topic not in known]
+            for future in admin.create_topics(new).values() if new else ():
                 future.result(PATIENCE)
         except kafka.KafkaException as error:
             raise BadInput(f"Kafka at {self.servers} does not answer: {error.args[0].str()}") from None
@@ -301,14 +311,10 @@ class KafkaSink:
             place = kafka.TopicPartition(self.batches, 0)
             low, high = consumer.get_watermark_offsets(place, PATIENCE)
             place.offset = low
-            consumer.assign([place])
-            found, at = -1, low
-            while at < high:
-                for message in consumer.consume(AT_A_TIME, PATIENCE):
-                    error = message.error()
-                    if error is None and message.key() == self.query.encode():
-                        found = max(found, json.loads(message.value())["batch"])
-                    at = high if error is not None else message.offset() + 1
+            found = -1
+            for messages in consumed(consumer, place, high):
+                mine = [message for message in messages if message.key() == self.query.encode()]
+                found = max([found, *(json.loads(message.value())["batch"] for message in mine)])
             return found
         finally:
             consumer.close()
