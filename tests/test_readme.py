@@ -23,21 +23,23 @@ FINDINGS = ("explore --protocol fifo", "--as-printed M3")
 
 
 def test_there_are_commands_to_try() -> None:
-    assert len(COMMANDS) == 10
+    assert len(COMMANDS) == 12
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the commands write; later ones read what the simulation wrote."""
     made = tmp_path_factory.mktemp("readme")
-    [simulation] = [command for command in COMMANDS if command.startswith("simulate")]
-    assert run(simulation, made).returncode == 0
+    for begins in ("simulate", "convert trace.jsonl"):
+        [command] = [command for command in COMMANDS if command.startswith(begins)]
+        assert run(command, made).returncode == 0
     return made
 
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     words = shlex.split(command)
-    words = [str(folder / word) if word.endswith(".jsonl") or word == "ordered" else word for word in words]
+    made = ("ordered", "delivered")
+    words = [str(folder / word) if word.endswith(".jsonl") or word in made else word for word in words]
     return subprocess.run(
         [sys.executable, "-c", "from causet.cli import main; main()", *words],
         cwd=ROOT,
@@ -59,7 +61,7 @@ def test_the_command_works(command: str, folder: Path) -> None:
 
 
 def test_the_python_example_runs_and_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
-    _, example = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    _, _, example = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     exec(compile(example, "README.md", "exec"), {})
     said = re.search(r"print\(p3\.waiting\(\)\)\s+# (.*)", example)
     assert said is not None
@@ -67,12 +69,19 @@ def test_the_python_example_runs_and_prints_what_it_says(capsys: pytest.CaptureF
 
 
 def test_the_example_on_spark_runs(spark: SparkSession) -> None:
-    example, _ = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    example, streams, _ = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     sent = Event("p1", 1, "send", message="m", to=("p2",), time=9)
     names: dict[str, Any] = {"events": frame(spark, [Event("p2", 1, "deliver", message="m", time=3), sent])}
     exec(compile(example, "README.md", "exec"), names)
     assert [row.process for row in names["ordered"].collect()] == ["p1", "p2"]
     assert names["verdict"].status == "valid"
+    names["messages"] = spark.createDataFrame(
+        [("r", "b", 1, '{"a":1}', 20, 5), ("r", "a", 1, "{}", 10, 10)],
+        "receiver string, source string, sequence long, causaldeps string, rc long, r long",
+    )
+    exec(compile(streams, "README.md", "exec"), names)
+    assert [row.source for row in names["delivered"].collect()] == ["a", "b"]
+    assert [row.source for row in names["merged"].collect()] == ["a", "b"]
 
 
 def test_the_drawing_is_what_explore_shows() -> None:

@@ -7,6 +7,7 @@ one schema. A line that is no JSON is not lost: it stands in the column `malform
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,9 +80,10 @@ def arriving(
     # Otherwise Spark leaves out, without a word, files that are a week older than the newest one.
     reader = spark.readStream.schema(schema).option("maxFileAge", "36500d")
     reader = reader.option("maxFilesPerTrigger", per_batch)
+    place = _as_pattern(path) if path.is_file() else _url(path)
     if form == "parquet":
-        return reader.parquet(_url(path))
-    return reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", MALFORMED).json(_url(path))
+        return reader.parquet(place)
+    return reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", MALFORMED).json(place)
 
 
 def still(spark: SparkSession, path: Path, form: str) -> DataFrame:
@@ -158,6 +160,12 @@ class Query:
 
 def _url(path: Path) -> str:
     return f"file:{path.resolve()}"
+
+
+def _as_pattern(path: Path) -> str:
+    """A file as a pattern that only it fits: streams are of folders and of patterns."""
+    text = re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path.resolve()))
+    return f"file:{text[:-1]}[{text[-1]}]"
 
 
 def schema_text(schema: T.StructType) -> str:
