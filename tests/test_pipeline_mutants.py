@@ -48,20 +48,20 @@ class Change(NamedTuple):
 
 
 @contextmanager
-def modules(change: Change | None = None) -> Iterator[dict[str, Any]]:
+def modules(change: Change | None = None, names: Sequence[str] = MODULES) -> Iterator[dict[str, Any]]:
     """These modules anew, in plain Python, one of them changed."""
     made: dict[str, Any] = {}
     home = Path(causet.__file__).parent
     for parent in ("mutant", "mutant.kernels", "mutant.spark"):
         sys.modules[parent] = ModuleType(parent)
     try:
-        for name in MODULES:
+        for name in names:
             source = home.joinpath(*name.split(".")).with_suffix(".py").read_text()
             if change is not None and change.module == name:
                 assert source.count(change.line) == 1, change
                 source = source.replace(change.line, change.becomes)
             source = re.sub(r"@njit\(.*\)\n", "", source)
-            for other in MODULES:
+            for other in names:
                 source = source.replace(f"from causet.{other} import", f"from mutant.{other} import")
             module = ModuleType(f"mutant.{name}")
             sys.modules[module.__name__] = module

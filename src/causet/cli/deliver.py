@@ -9,6 +9,7 @@ import click
 
 from causet.cli.printing import json_option, print_json
 from causet.cli.spark import session, spark_options
+from causet.cli.trace import is_little
 
 FINE = 0
 
@@ -117,7 +118,8 @@ def deliver(
     fixed = {"source": source, "sink": sink, "by": by, "parent": parent, "buckets": buckets}
     with Checkpoint(checkpoint) as kept:
         query = Query.prepared(kept, "deliver", fixed, source, sink, written_as, follow)
-        with session(master, conf, "delivering") as spark:
+        brief = not follow and is_little([Path(source), *Path(source).glob("*")])
+        with session(master, conf, "delivering", brief) as spark:
             from causet.spark.held import has_state, how_many_held
             from causet.spark.running import Progress, now_ms, run
 

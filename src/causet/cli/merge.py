@@ -8,6 +8,7 @@ import click
 
 from causet.cli.printing import json_option, print_json
 from causet.cli.spark import session, spark_options
+from causet.cli.trace import is_little
 
 FINE = 0
 
@@ -79,7 +80,8 @@ def merge(
     fixed = {"source": source, "sink": sink, "buckets": buckets}
     with Checkpoint(checkpoint) as kept:
         query = Query.prepared(kept, "merge", fixed, source, sink, written_as, follow)
-        with session(master, conf, "merging") as spark:
+        brief = not follow and is_little([Path(source), *Path(source).glob("*")])
+        with session(master, conf, "merging", brief) as spark:
             from causet.spark.held import has_state, merge_progress
             from causet.spark.merging_streams import OBSERVED
             from causet.spark.running import Progress, run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,9 @@ def execution(
     what: str,
 ) -> Iterator[Source]:
     """The inputs as one execution, checked. What is wrong with an event is told with its place."""
-    with session(master, conf, what, brief=_is_little(inputs)) as spark:
+    with session(
+        master, conf, what, brief=all(path.is_file() for path in inputs) and is_little(inputs)
+    ) as spark:
         from causet.spark.faults import BadEvents
         from causet.spark.sources import open_trace
 
@@ -41,14 +43,14 @@ def execution(
                 raise BadInput(f"{_places(source, error)}: {error}") from None
 
 
-def _is_little(inputs: tuple[Path, ...]) -> bool:
+def is_little(inputs: Iterable[Path]) -> bool:
+    """Whether files are so small that nothing needs to be optimised for them."""
     try:
-        sizes = [
-            path.stat().st_size * (10 if path.suffix == ".gz" else 1) for path in inputs if path.is_file()
-        ]
+        files = [path for path in inputs if path.is_file()]
+        sizes = [path.stat().st_size * (10 if path.suffix == ".gz" else 1) for path in files]
     except OSError:
         return False
-    return len(sizes) == len(inputs) and sum(sizes) <= LITTLE
+    return bool(sizes) and sum(sizes) <= LITTLE
 
 
 def _places(source: Source, error: BadEvents) -> str:

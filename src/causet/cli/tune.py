@@ -8,6 +8,7 @@ import click
 
 from causet.cli.printing import json_option, print_json
 from causet.cli.spark import session, spark_options
+from causet.cli.trace import is_little
 
 FINE = 0
 WIDTH = 40
@@ -32,7 +33,8 @@ def tune(source: str, arrival: str | None, as_json: bool, master: str | None, co
     Example:
       causet tune messages.jsonl
     """
-    with session(master, conf, "tuning") as spark:
+    brief = is_little([Path(source), *Path(source).glob("*")])
+    with session(master, conf, "tuning", brief) as spark:
         from causet.spark.arrivals import await_form, in_files, still
         from causet.spark.tuning import tune
 

@@ -7,7 +7,7 @@ The rows that are held are kept in segments, one per chunk of rows that came, by
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from causet.kernels.causes import Causes, read_causes, read_parents
 from causet.kernels.holding import NOWHERE, Holding, Messages, Outcome
 from causet.model import BadInput
 from causet.spark.packing import from_blob, in_one_piece, text_column
+from causet.spark.segments import Segments
 from causet.stamp import MOST_SEQUENCE
 
 Array = np.ndarray[Any, Any]
@@ -41,8 +42,6 @@ RECEIVER, NUMBER = f"{OWN}receiver", f"{OWN}number"
 """Columns beside those of the user: the receiver as text; the sequence as a number, if it is none."""
 ALL = "all"
 """The receiver, where there is only one."""
-SEGMENT_BITS = 32
-"""A place is a segment and a row in it."""
 FAR_BACK = -(2**62)
 SELFISH = "depends on itself or on a later message of its source"
 FORGOTTEN = "came after the horizon: it is not known any longer whether it was delivered"
@@ -76,19 +75,10 @@ class Settings:
 class Bucket:
     """The messages of some receivers: rows in, rows out, and in between what is held."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        state: tuple[int, Holding],
-        segment: Callable[[int], pa.Table],
-        keep: Callable[[int, pa.Table], None],
-        drop: Callable[[int], None],
-    ) -> None:
+    def __init__(self, settings: Settings, holding: Holding, segments: Segments) -> None:
         self.settings = settings
-        self.segment, self.holding = state
-        self._read = segment
-        self._keep = keep
-        self._drop = drop
+        self.holding = holding
+        self.segments = segments
         self._counts = dict.fromkeys(COUNTS, 0)
 
     def step(
@@ -97,10 +87,9 @@ class Bucket:
         """Take messages in and give out what leaves. Only with the last of a batch does patience end."""
         settings = self.settings
         tables = [from_blob(blob) for blob in blobs]
-        number = self.segment
         table = pa.concat_tables(tables).combine_chunks() if tables else None
-        messages, refused = _messages(table, settings, number << SEGMENT_BITS)
-        before = np.unique(self.holding.place >> SEGMENT_BITS)
+        messages, refused = _messages(table, settings, self.segments.begin(table))
+        before = self.holding.place
         overdue = FAR_BACK
         if last and settings.patience is not None:
             overdue = max(now - settings.patience, ended if ended is not None else overdue)
@@ -112,11 +101,10 @@ class Bucket:
             now - settings.horizon if last else None,
             settings.parent is not None,
         )
-        rows = _Rows(number, table, self._read)
         if len(self.holding) > settings.most_held:
             raise BadInput(
                 f"{len(self.holding):,} messages are held, and most_held = {settings.most_held:,}; the "
-                f"oldest waits for {self._blocked(rows)[1]}. Find out why that does not come, raise the "
+                f"oldest waits for {self._blocked()[1]}. Find out why that does not come, raise the "
                 "limit, or flag or divert after some patience"
             )
         self._counts["duplicates"] += outcome.duplicates
@@ -127,35 +115,22 @@ class Bucket:
         }
         if problems:
             self._counts["refused"] += len(problems)
-            yield _with_problems(rows, problems, settings)
+            yield _with_problems(self.segments, problems, settings)
         if len(outcome.place):
             for code, count in enumerate(np.bincount(outcome.status).tolist()):
                 if count:
                     self._counts[STATUS[code]] += count
-            yield _with_results(rows, outcome, settings)
-        self._save_rows(rows, number, before)
-
-    def _save_rows(self, rows: _Rows, number: int, before: Array) -> None:
-        """Keep the rows that are held now and were not before; drop segments of which none is."""
-        places = self.holding.place
-        new = np.flatnonzero(places >> SEGMENT_BITS == number)
-        if len(new):
-            order = new[np.argsort(places[new])]
-            self._keep(number, rows.taken(places[order]))
-            places[order] = (number << SEGMENT_BITS) + np.arange(len(order))
-            self.segment = number + 1
-        for old in np.setdiff1d(before, places >> SEGMENT_BITS).tolist():
-            self._drop(old)
+            yield _with_results(self.segments, outcome, settings)
+        self.segments.keep(before, self.holding.place)
 
     def report(self) -> dict[str, Any]:
-        rows = _Rows(NOWHERE, None, self._read)
-        oldest, blocked = self._blocked(rows) if len(self.holding) else (None, None)
+        oldest, blocked = self._blocked() if len(self.holding) else (None, None)
         return {"held": len(self.holding), "oldest": oldest, "blocked": blocked, **self._counts}
 
-    def _blocked(self, rows: _Rows) -> tuple[int, str]:
+    def _blocked(self) -> tuple[int, str]:
         """Of those that wait for something that is not here: when the oldest came, and what it waits for."""
         at, which, number = self.holding.oldest_blocked()
-        row = rows.taken(self.holding.place[at : at + 1])
+        row = self.segments.taken(self.holding.place[at : at + 1])
         if which == NOWHERE:
             name = row.column(self.settings.source)[0].as_py()
         else:
@@ -163,32 +138,6 @@ class Bucket:
         receiver = receivers_of(row, self.settings)[0].as_py()
         wanted = name if self.settings.parent else f"{name}:{number}"
         return int(self.holding.arrival[at]), wanted if receiver == ALL else f"{wanted} at {receiver}"
-
-
-class _Rows:
-    """Rows by their places: those of this chunk, and those that were kept."""
-
-    def __init__(self, number: int, table: pa.Table | None, read: Callable[[int], pa.Table]) -> None:
-        self._number = number
-        self._table = table
-        self._read = read
-
-    def taken(self, places: Array) -> pa.Table:
-        """The rows at these places, in this order."""
-        segments = places >> SEGMENT_BITS
-        rows = places & ((1 << SEGMENT_BITS) - 1)
-        which = np.unique(segments)
-        if len(which) == 1:
-            return self._of(int(which[0])).take(pa.array(rows))
-        tables = [self._of(int(segment)) for segment in which]
-        begins = np.concatenate([[0], np.cumsum([table.num_rows for table in tables])])
-        return pa.concat_tables(tables).take(pa.array(begins[np.searchsorted(which, segments)] + rows))
-
-    def _of(self, segment: int) -> pa.Table:
-        if segment == self._number:
-            assert self._table is not None
-            return self._table
-        return self._read(segment)
 
 
 # ---------------------------------------------------------------- columns
@@ -264,7 +213,7 @@ def causes_of(table: pa.Table, settings: Settings) -> Causes:
     return read_causes(in_one_piece(table.column(settings.causes)))
 
 
-def _with_results(rows: _Rows, outcome: Outcome, settings: Settings) -> pa.Table:
+def _with_results(rows: Segments, outcome: Outcome, settings: Settings) -> pa.Table:
     table = rows.taken(outcome.place)
     if outcome.missing:
         missing: list[dict[str, int]] = [{} for _ in range(table.num_rows)]
@@ -291,7 +240,7 @@ def _with_results(rows: _Rows, outcome: Outcome, settings: Settings) -> pa.Table
     )
 
 
-def _with_problems(rows: _Rows, problems: Mapping[int, str], settings: Settings) -> pa.Table:
+def _with_problems(rows: Segments, problems: Mapping[int, str], settings: Settings) -> pa.Table:
     places = np.array(sorted(problems), np.int64)
     table = rows.taken(places)
     count = table.num_rows

@@ -13,15 +13,13 @@ crash does the same.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from causet.delivery import POLICIES, WAIT
 from causet.kernels.holding import Holding
@@ -31,20 +29,16 @@ from causet.spark.durations import milliseconds
 from causet.spark.packing import (
     BUCKET,
     ENDED,
-    OUT_ROWS,
     PACKED,
     ROWS,
     Batches,
     Pack,
     Unpack,
-    from_blob,
     packed_batch,
-    to_blob,
 )
+from causet.spark.segments import Holder, as_blobs
 from causet.spark.sources_values import quoted
 
-VERSION = 1
-"""Of the state. Another one is refused; see `_refuse_version`."""
 BUCKETS = 64
 CHUNK_BYTES = 1 << 28
 """Messages that are looked at together."""
@@ -258,20 +252,18 @@ def _unpacked(messages: DataFrame, found: DataFrame) -> DataFrame:
 # ---------------------------------------------------------------- the operator
 
 
-class Deliverer(StatefulProcessor):
+class Deliverer(Holder):
     """Holds and releases the messages of one bucket."""
 
     def __init__(self, settings: Settings, streaming: bool) -> None:
+        super().__init__(settings.fixed)
         self.settings = settings
         self.streaming = streaming
-        self.version = VERSION
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self.head = handle.getValueState("head", "version int, fixed string, segment long, held binary")
-        self.segments = handle.getMapState("rows", "segment long", "rows binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        bucket = Bucket(self.settings, self._load(), self._segment, self._keep, self._drop)
+        memory, segments = self.load()
+        holding = Holding.empty() if memory is None else Holding.from_bytes(memory)
+        bucket = Bucket(self.settings, holding, segments)
         now, ended = 0, None
         chunk: list[bytes] = []
         size = 0
@@ -283,50 +275,12 @@ class Deliverer(StatefulProcessor):
                 chunk.append(row[ROWS])
                 size += len(row[ROWS])
                 if size > CHUNK_BYTES:
-                    yield from self._rows(bucket.step(chunk, now))
+                    for table in bucket.step(chunk, now):
+                        yield from as_blobs(table, **_NOTHING)
                     chunk, size = [], 0
         if not self.streaming:
             ended = now
-        yield from self._rows(bucket.step(chunk, now, ended, last=True))
+        for table in bucket.step(chunk, now, ended, last=True):
+            yield from as_blobs(table, **_NOTHING)
         yield Row(rows=None, **bucket.report())
-        self.head.update((self.version, self.settings.fixed, bucket.segment, bucket.holding.to_bytes()))
-
-    def _rows(self, tables: Iterable[pa.Table]) -> Iterator[Row]:
-        for table in tables:
-            for begin in range(0, table.num_rows, OUT_ROWS):
-                blob = to_blob(table.slice(begin, OUT_ROWS))
-                yield Row(rows=blob, **_NOTHING)
-
-    def _load(self) -> tuple[int, Holding]:
-        if not self.head.exists():
-            return 0, Holding.empty()
-        version, fixed, segment, held = self.head.get() or (0, "", 0, b"")
-        if version != self.version:
-            _refuse_version(version)
-        if fixed != self.settings.fixed:
-            raise BadInput(
-                f"this checkpoint was made with {fixed}, and this query has {self.settings.fixed}: go on "
-                "with the same, or begin with a new checkpoint"
-            )
-        return segment, Holding.from_bytes(held)
-
-    def _segment(self, number: int) -> pa.Table:
-        found = self.segments.getValue((number,))
-        assert found is not None
-        return from_blob(found[0])
-
-    def _keep(self, number: int, table: pa.Table) -> None:
-        self.segments.updateValue((number,), (to_blob(table),))
-
-    def _drop(self, number: int) -> None:
-        self.segments.removeKey((number,))
-
-    def close(self) -> None:
-        pass
-
-
-def _refuse_version(version: int) -> None:
-    raise BadInput(
-        f"this checkpoint has state of version {version}, and this release reads version {VERSION}: let the "
-        "release that wrote it run until nothing is held, then begin with a new checkpoint"
-    )
+        self.save(bucket.holding.to_bytes(), segments)

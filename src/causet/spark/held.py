@@ -14,9 +14,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from causet.kernels.holding import Holding
-from causet.spark.bucket import SEGMENT_BITS, Settings, causes_of, receivers_of
+from causet.spark.bucket import Settings, causes_of, receivers_of
 from causet.spark.merging_streams import NEVER, Memory
 from causet.spark.packing import from_blob, text_column
+from causet.spark.segments import ROW_MASK, SEGMENT_BITS
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def held_messages(spark: SparkSession, checkpoint: Path, settings: Settings) -> 
 
 def _heads(spark: SparkSession, checkpoint: Path) -> Iterator[tuple[int, Holding]]:
     for row in _state(spark, checkpoint, "head").select("key", "value").collect():
-        yield row["key"][0], Holding.from_bytes(row["value"]["held"])
+        yield row["key"][0], Holding.from_bytes(row["value"]["memory"])
 
 
 def _segments(spark: SparkSession, checkpoint: Path, bucket: int) -> dict[int, pa.Table]:
@@ -76,7 +77,7 @@ def _of_bucket(holding: Holding, segments: dict[int, pa.Table], settings: Settin
     previous = holding.is_delivered(holding.stream, holding.number - 1)
     for at in np.argsort(holding.arrival, kind="stable").tolist():
         place = int(holding.place[at])
-        row = segments[place >> SEGMENT_BITS].slice(place & ((1 << SEGMENT_BITS) - 1), 1)
+        row = segments[place >> SEGMENT_BITS].slice(place & ROW_MASK, 1)
         source = text_column(row.column(settings.source))[0].as_py()
         number = int(holding.number[at])
         causes = causes_of(row, settings)

@@ -14,7 +14,7 @@ after batch, the rows stand in the order of the merge.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,14 +23,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from causet.delivery import DELIVERED, DIVERTED, LATE
-from causet.model import BadInput
 from causet.spark.merging import PROBLEM, RC, SEQUENCE, STATUS, R, problem_with
 from causet.spark.packing import (
     BLOB_ROWS,
-    OUT_ROWS,
     Batches,
     from_blob,
     in_one_piece,
@@ -38,10 +35,10 @@ from causet.spark.packing import (
     text_column,
     to_blob,
 )
+from causet.spark.segments import Holder, Segments, as_blobs
 
 Array = np.ndarray[Any, Any]
 
-VERSION = 1
 SLICE = 100
 """Width of a slice of time, in ms."""
 OWN = "__causet_"
@@ -53,7 +50,6 @@ OUT = "part int, slice long, rows binary, held long, oldest long, blocked string
     f"{name} long" for name in COUNTS
 )
 OBSERVED = "causet"
-SEGMENT_BITS = 32
 NEVER = -(2**62)
 _NOTHING = dict.fromkeys(("held", "oldest", "blocked", "bound", *COUNTS))
 
@@ -209,7 +205,6 @@ class Memory:
     """everything below it was released"""
     lowest: int = NEVER
     """before the first release: the smallest r + c of all messages"""
-    segment: int = 0
     held: dict[str, Array] = field(default_factory=_no_keys)
     """the messages that are held"""
     place: Array = field(default_factory=_nothing)
@@ -236,7 +231,7 @@ class Memory:
             f"{number}": pa.array([array], pa.list_(pa.int64())) for number, array in enumerate(arrays)
         }
         columns["names"] = pa.array([self.names], pa.list_(pa.string()))
-        columns["plain"] = pa.array([[self.bound, self.lowest, self.segment]], pa.list_(pa.int64()))
+        columns["plain"] = pa.array([[self.bound, self.lowest]], pa.list_(pa.int64()))
         return to_blob(pa.table(columns))
 
     @classmethod
@@ -248,24 +243,21 @@ class Memory:
             return found
 
         keys = [dict(zip(KEYS, (values(str(at + of)) for of in range(4)), strict=True)) for at in (2, 6)]
-        bound, lowest, segment = values("plain").tolist()
+        bound, lowest = values("plain").tolist()
         names = table.column("names")[0].as_py()
-        return cls(names, values("0"), bound, lowest, segment, keys[0], values("1"), keys[1])
+        return cls(names, values("0"), bound, lowest, keys[0], values("1"), keys[1])
 
 
-class Merger(StatefulProcessor):
+class Merger(Holder):
     """Holds and releases the messages in the slices of one bucket."""
 
     def __init__(self, settings: MergeSettings) -> None:
+        super().__init__(settings.fixed)
         self.settings = settings
-        self.version = VERSION
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self.head = handle.getValueState("head", "version int, fixed string, memory binary")
-        self.segments = handle.getMapState("rows", "segment long", "rows binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        slices = Slices(self.settings, self._load(), self._segment, self._keep, self._drop)
+        memory, segments = self.load()
+        slices = Slices(self.settings, Memory() if memory is None else Memory.from_bytes(memory), segments)
         blobs: list[bytes] = []
         for row in rows:
             if row["progress"] is not None:
@@ -273,59 +265,18 @@ class Merger(StatefulProcessor):
             if row["rows"] is not None:
                 blobs.append(row["rows"])
         for part, time_slice, table in slices.step(blobs):
-            for begin in range(0, table.num_rows, OUT_ROWS):
-                blob = to_blob(table.slice(begin, OUT_ROWS))
-                yield Row(part=part, slice=time_slice, rows=blob, **_NOTHING)
+            yield from as_blobs(table, part=part, slice=time_slice, **_NOTHING)
         yield Row(part=None, slice=None, rows=None, **slices.report())
-        self.head.update((self.version, self.settings.fixed, slices.memory.to_bytes()))
-
-    def _load(self) -> Memory:
-        if not self.head.exists():
-            return Memory()
-        version, fixed, memory = self.head.get() or (0, "", b"")
-        if version != self.version:
-            raise BadInput(
-                f"this checkpoint has state of version {version}, and this release reads version "
-                f"{self.version}: let the release that wrote it run on, or begin with a new checkpoint"
-            )
-        if fixed != self.settings.fixed:
-            raise BadInput(
-                f"this checkpoint was made with {fixed}, and this query has {self.settings.fixed}: go on "
-                "with the same, or begin with a new checkpoint"
-            )
-        return Memory.from_bytes(memory)
-
-    def _segment(self, number: int) -> pa.Table:
-        found = self.segments.getValue((number,))
-        assert found is not None
-        return from_blob(found[0])
-
-    def _keep(self, number: int, table: pa.Table) -> None:
-        self.segments.updateValue((number,), (to_blob(table),))
-
-    def _drop(self, number: int) -> None:
-        self.segments.removeKey((number,))
-
-    def close(self) -> None:
-        pass
+        self.save(slices.memory.to_bytes(), segments)
 
 
 class Slices:
     """The messages in the slices of one bucket: rows in, rows out in their order."""
 
-    def __init__(
-        self,
-        settings: MergeSettings,
-        memory: Memory,
-        read: Callable[[int], pa.Table],
-        keep: Callable[[int, pa.Table], None],
-        drop: Callable[[int], None],
-    ) -> None:
+    def __init__(self, settings: MergeSettings, memory: Memory, segments: Segments) -> None:
         self.settings = settings
         self.memory = memory
-        self._read = read
-        self._keep = keep
-        self._drop = drop
+        self.segments = segments
         self._counts = dict.fromkeys(COUNTS, 0)
 
     def hear(self, progress: dict[str, int], lowest: int | None) -> None:
@@ -345,7 +296,7 @@ class Slices:
 
     def step(self, blobs: list[bytes]) -> Iterator[tuple[int, int, pa.Table]]:
         """Take messages in; what is released leaves as (partition, slice, rows)."""
-        memory, number = self.memory, self.memory.segment
+        memory = self.memory
         before = memory.bound
         after = max(before, self.slowest()[0] - self.settings.delta - self.settings.epsilon)
         tables = [from_blob(blob) for blob in blobs]
@@ -356,7 +307,7 @@ class Slices:
                 self._counts["refused"] += int(refused.sum())
                 yield 0, NEVER, _marked(table.filter(pa.array(refused)), DIVERTED)
                 table = table.filter(pa.array(~refused))
-        keys, place = self._with_new(table, number)
+        keys, place = self._with_new(table, self.segments.begin(table))
         late, free = keys["rc"] < before, keys["rc"] < after
         order = self._order(keys)
         for which, status in ((late, LATE), (free & ~late, DELIVERED)):
@@ -364,17 +315,18 @@ class Slices:
             if not len(rows):
                 continue
             self._counts[status] += len(rows)
-            leaving = _marked(self._rows(place[rows], number, table), status)
+            leaving = _marked(self.segments.taken(place[rows]), status)
             if status == LATE:
                 yield 0, NEVER + 1, leaving
             else:
                 first = before if before != NEVER else memory.lowest
                 yield from self._in_slices(leaving, keys["rc"][rows], first, after)
-        self._remember(keys, place, free, after)
-        self._save_rows(table, number, memory.place, place[~free])
+        self._remember(keys, free, after)
+        held, memory.place = memory.place, place[~free]
+        self.segments.keep(held, memory.place)
         memory.bound = after
 
-    def _with_new(self, table: pa.Table | None, number: int) -> tuple[dict[str, Array], Array]:
+    def _with_new(self, table: pa.Table | None, first_place: int) -> tuple[dict[str, Array], Array]:
         """The messages that are held, with those that came and are no copies; and their places."""
         memory = self.memory
         if table is None or not table.num_rows:
@@ -399,7 +351,7 @@ class Slices:
         self._counts["duplicates"] += int(copy.sum())
         fresh = np.flatnonzero(~copy[known:])
         keys = {key: np.concatenate([memory.held[key], new[key][fresh]]) for key in KEYS}
-        return keys, np.concatenate([memory.place, (number << SEGMENT_BITS) + fresh])
+        return keys, np.concatenate([memory.place, first_place + fresh])
 
     def _order(self, keys: dict[str, Array]) -> Array:
         """By (r + c, r, source, sequence)."""
@@ -407,32 +359,12 @@ class Slices:
         source = rank[keys["source"]] if len(rank) else keys["source"]
         return np.lexsort((keys["sequence"], source, keys["r"], keys["rc"]))
 
-    def _remember(self, keys: dict[str, Array], place: Array, free: Array, after: int) -> None:
+    def _remember(self, keys: dict[str, Array], free: Array, after: int) -> None:
         memory = self.memory
         memory.held = {key: keys[key][~free] for key in KEYS}
         lately = {key: np.concatenate([memory.released[key], keys[key][free]]) for key in KEYS}
         keep = lately["rc"] >= after - self.settings.horizon
         memory.released = {key: lately[key][keep] for key in KEYS}
-
-    def _save_rows(self, table: pa.Table | None, number: int, before: Array, place: Array) -> None:
-        """Keep the rows that are held now and were not before; drop segments of which none is."""
-        new = np.flatnonzero(place >> SEGMENT_BITS == number)
-        if len(new):
-            assert table is not None
-            self._keep(number, table.take(pa.array(place[new] & ((1 << SEGMENT_BITS) - 1))))
-            place[new] = (number << SEGMENT_BITS) + np.arange(len(new))
-            self.memory.segment = number + 1
-        for segment in np.setdiff1d(before >> SEGMENT_BITS, place >> SEGMENT_BITS).tolist():
-            self._drop(segment)
-        self.memory.place = place
-
-    def _rows(self, places: Array, number: int, table: pa.Table | None) -> pa.Table:
-        """The rows at these places, in this order."""
-        segments, rows = places >> SEGMENT_BITS, places & ((1 << SEGMENT_BITS) - 1)
-        which = np.unique(segments)
-        tables = [table if each == number else self._read(int(each)) for each in which]
-        begins = np.concatenate([[0], np.cumsum([each.num_rows for each in tables if each is not None])])
-        return pa.concat_tables(tables).take(pa.array(begins[np.searchsorted(which, segments)] + rows))
 
     def _in_slices(
         self, table: pa.Table, rc: Array, first: int, after: int
