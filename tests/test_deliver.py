@@ -89,7 +89,7 @@ def frame(spark: SparkSession, messages: Sequence[Message]) -> DataFrame:
 
 @pytest.mark.parametrize("policy", ["wait", "flag", "divert"])
 def test_batch_gives_what_the_engine_gives(spark: SparkSession, policy: str) -> None:
-    streams = Streams(seed=100, runs=20, most=3000)
+    streams = Streams(seed=100, runs=10, most=1200)
     messages = streams.damaged(1, loss=0.0 if policy == "wait" else 0.01)
     patience = None if policy == "wait" else LONG
     rows = (
@@ -119,7 +119,7 @@ def test_a_stream_gives_the_same_rows_and_statuses_as_the_batch(
 
 
 def test_one_row_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
-    streams = Streams(seed=300, runs=1, most=12)
+    streams = Streams(seed=300, runs=1, most=8)
     messages = streams.damaged(3, loss=0)
     write_files(tmp_path / "in", messages, 1)
     rows = streamed(spark, tmp_path, deliver(missing="wait", by="receiver", buckets=4))

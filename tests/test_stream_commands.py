@@ -257,6 +257,7 @@ def run_until_done(command: Sequence[str], whom: str, kills: int, draw: random.R
     raise AssertionError("it never came to an end")
 
 
+@pytest.mark.soak
 def test_a_worker_killed_at_a_random_moment_everything_is_there_once(tmp_path: Path) -> None:
     check_kills(tmp_path, "pyspark.worker", "local[2]", kills=1, seed=900)
 
