@@ -178,6 +178,7 @@ def test_killed_between_transaction_and_commit_every_message_is_there_once(
     check(read(servers, "survived"), envelopes, causes)
 
 
+@pytest.mark.soak
 def test_merge_from_a_topic(servers: str, tmp_path: Path) -> None:
     now = [1_700_000_000_000]
     envelopes, causes = chat(3, 100, now)
