@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -105,7 +103,3 @@ class FileSink:
         """Remove what a run that was killed left half written."""
         for folder in self.folder.glob(".batch-*.part"):
             shutil.rmtree(folder, ignore_errors=True)
-
-    def names(self) -> Iterable[str]:
-        with suppress(OSError):
-            yield from sorted(each.name for each in self.folder.glob("batch-*"))

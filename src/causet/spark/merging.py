@@ -68,15 +68,7 @@ def merge(
         if messages.isStreaming:
             from causet.spark.merging_streams import MergeSettings, merge_stream
 
-            settings = MergeSettings(
-                apart,
-                under_way,
-                tuple(sources),
-                tuple(exclude),
-                remembered,
-                buckets,
-                "causaltime" in messages.columns,
-            )
+            settings = MergeSettings(apart, under_way, tuple(sources), tuple(exclude), remembered, buckets)
             return merge_stream(stamped, messages.columns, settings)
         return _sorted(stamped, messages.columns, apart)
 

@@ -70,7 +70,6 @@ class MergeSettings:
     exclude: tuple[str, ...]
     horizon: int
     buckets: int
-    as_text: bool
 
     @property
     def fixed(self) -> str:

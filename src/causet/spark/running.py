@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame
@@ -119,8 +118,3 @@ def _learn(
 
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def moment(ms: int) -> str:
-    """A moment, for people."""
-    return datetime.fromtimestamp(ms / 1000).isoformat(sep=" ", timespec="seconds")
