@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from causet.cli.printing import json_option, print_json
-from causet.cli.spark import session, spark_options
+from causet.cli.spark import for_streams, session, spark_options
 from causet.cli.trace import is_little
 
 FINE = 0
@@ -119,7 +119,7 @@ def deliver(
     with Checkpoint(checkpoint) as kept:
         query = Query.prepared(kept, "deliver", fixed, source, sink, written_as, follow)
         brief = not follow and is_little([Path(source), *Path(source).glob("*")])
-        with session(master, conf, "delivering", brief) as spark:
+        with session(master, for_streams(master, conf, buckets), "delivering", brief) as spark:
             from causet.spark.held import has_state, how_many_held
             from causet.spark.running import Progress, now_ms, run
 

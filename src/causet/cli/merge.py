@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from causet.cli.printing import json_option, print_json
-from causet.cli.spark import session, spark_options
+from causet.cli.spark import for_streams, session, spark_options
 from causet.cli.trace import is_little
 
 FINE = 0
@@ -81,7 +81,7 @@ def merge(
     with Checkpoint(checkpoint) as kept:
         query = Query.prepared(kept, "merge", fixed, source, sink, written_as, follow)
         brief = not follow and is_little([Path(source), *Path(source).glob("*")])
-        with session(master, conf, "merging", brief) as spark:
+        with session(master, for_streams(master, conf, buckets), "merging", brief) as spark:
             from causet.spark.held import has_state, merge_progress
             from causet.spark.merging_streams import OBSERVED
             from causet.spark.running import Progress, run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import threading
@@ -54,6 +55,17 @@ def settings_of_spark(texts: tuple[str, ...]) -> dict[str, str]:
             raise BadInput(f"--conf {shown(text)}: the names of Spark's settings begin with spark.")
         settings[name] = value.strip()
     return settings
+
+
+def for_streams(master: str | None, conf: Mapping[str, str], buckets: int) -> dict[str, str]:
+    """The configuration for a stream over so many buckets: as many tasks as keep this machine busy.
+
+    Spark's own default, 200, is for large joins. In a stream every task opens a state of its own with every
+    batch; most would have nothing to do.
+    """
+    here = master is None or master.startswith("local")
+    tasks = min(buckets, 2 * (os.cpu_count() or 1)) if here else buckets
+    return {"spark.sql.shuffle.partitions": str(tasks), **conf}
 
 
 @contextmanager

@@ -162,7 +162,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Stretch)
         kafka = client()
-        consumer = self._consumer()
+        consumer = committed_reader(self.servers)
         try:
             place = kafka.TopicPartition(partition.topic, partition.partition, partition.begin)
             for messages in consumed(consumer, place, partition.end):
@@ -172,7 +172,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _bounds(self) -> dict[str, tuple[int, int]]:
         kafka = client()
-        consumer = self._consumer()
+        consumer = committed_reader(self.servers)
         try:
             found = {}
             for topic in self.topics:
@@ -191,17 +191,19 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _highs(self) -> dict[str, int]:
         return {name: high for name, (_, high) in self._bounds().items()}
 
-    def _consumer(self) -> Any:
-        return client().Consumer(
-            {
-                "bootstrap.servers": self.servers,
-                "group.id": "causet",
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-                "enable.partition.eof": True,
-                "log_level": 0,
-            }
-        )
+
+def committed_reader(servers: str) -> Any:
+    """A consumer that sees only what is committed, and is told where a partition ends."""
+    return client().Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": "causet",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "log_level": 0,
+        }
+    )
 
 
 def consumed(consumer: Any, place: Any, end: int) -> Iterator[list[Any]]:
@@ -305,8 +307,7 @@ class KafkaSink:
     def last_batch(self) -> int:
         """The last batch that is there; -1 if none is."""
         kafka = client()
-        reader = KafkaReader({"servers": self.servers, "topics": self.batches})
-        consumer = reader._consumer()
+        consumer = committed_reader(self.servers)
         try:
             place = kafka.TopicPartition(self.batches, 0)
             low, high = consumer.get_watermark_offsets(place, PATIENCE)

@@ -11,6 +11,7 @@ own begin. A stream is in `merging_streams`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -64,22 +65,33 @@ def merge(
     remembered = under_way + 3 * apart if horizon is None else milliseconds("horizon", horizon)
 
     def merged(messages: DataFrame) -> DataFrame:
-        stamped = with_times(messages)
+        stamped, times = with_times(messages)
         if messages.isStreaming:
             from causet.spark.merging_streams import MergeSettings, merge_stream
 
-            settings = MergeSettings(apart, under_way, tuple(sources), tuple(exclude), remembered, buckets)
+            tasks = messages.sparkSession.conf.get("spark.sql.shuffle.partitions") or str(buckets)
+            parts = min(buckets, int(tasks))
+            waited, dead = tuple(sources), tuple(exclude)
+            settings = MergeSettings(times, apart, under_way, waited, dead, remembered, buckets, parts)
             return merge_stream(stamped, messages.columns, settings)
-        return _sorted(stamped, messages.columns, apart)
+        return _sorted(stamped, times, messages.columns, apart)
 
     return merged
 
 
-RC, R, SEQUENCE = f"{_OWN}rc", f"{_OWN}r", f"{_OWN}sequence"
+class Times(NamedTuple):
+    """The names of the columns with r + c, r and the sequence as numbers, null where they are none."""
+
+    rc: str = f"{_OWN}rc"
+    r: str = f"{_OWN}r"
+    sequence: str = f"{_OWN}sequence"
 
 
-def with_times(messages: DataFrame) -> DataFrame:
-    """With r + c, r and the sequence as numbers, null where they are none. BadInput if one is not there."""
+def with_times(messages: DataFrame) -> tuple[DataFrame, Times]:
+    """With columns for times and sequence as numbers, where they are not there yet; and how these are called.
+
+    A column more is dear on the way into Python. BadInput if something is not there at all.
+    """
     names = messages.columns
     for name in names:
         if name.startswith(_OWN):
@@ -92,61 +104,88 @@ def with_times(messages: DataFrame) -> DataFrame:
                 f"among {', '.join(names)}"
             )
 
-    def number(name: str) -> Column:
-        if isinstance(messages.schema[name].dataType, T.LongType):
-            return F.col(quoted(name))
-        return F.expr(f"try_cast({quoted(name)} as bigint)")
-
     if "rc" in names:
-        rc, r = number("rc"), number("r")
+        wanted_numbers = {name: _number(messages, name) for name in ("rc", "r", "sequence")}
     else:
         if not isinstance(messages.schema["causaltime"].dataType, T.StringType):
             raise BadInput("column 'causaltime' must be text")
         digits = "^([0-9]{1,16})[ ,]([0-9]{1,16})$"
         rc, r = (F.regexp_extract("causaltime", digits, group).try_cast("long") for group in (1, 2))
-    return messages.withColumns({RC: rc, R: r, SEQUENCE: number("sequence")})
-
-
-def problem_with(epsilon: int, heartbeats: bool) -> Column:
-    """Why a row is no message, or has a stamp that cannot be; null where it is fine."""
-    sequence = F.col(SEQUENCE)
-    out_of_bounds = (sequence < 1) | (sequence > MOST_SEQUENCE)
-    if not heartbeats:
-        out_of_bounds = out_of_bounds | sequence.isNull()
-    most = largest_c(epsilon)
-    return (
-        F.when(F.col("source").isNull(), "has no source")
-        .when(F.col(RC).isNull() | F.col(R).isNull(), "has no time")
-        .when(
-            (F.col(R) < 0) | (F.col(RC) >= FAR) | (F.col(RC) < F.col(R)), "has a time that is none of a clock"
-        )
-        .when(F.col(RC) - F.col(R) > most, f"has a time with c above {most}, which ε does not allow")
-        .when(out_of_bounds, "has a sequence that is no number of a message")
+        wanted_numbers = {"rc": rc, "r": r, "sequence": _number(messages, "sequence")}
+    made = {f"{_OWN}{name}": column for name, column in wanted_numbers.items() if column is not None}
+    return messages.withColumns(made), Times(
+        *(name if column is None else f"{_OWN}{name}" for name, column in wanted_numbers.items())
     )
+
+
+def _number(messages: DataFrame, name: str) -> Column | None:
+    """A column as a number; None if it is one."""
+    if isinstance(messages.schema[name].dataType, T.LongType):
+        return None
+    return F.expr(f"try_cast({quoted(name)} as bigint)")
+
+
+def problems(epsilon: int) -> list[str]:
+    """What can be wrong with a row."""
+    return [
+        "has no source",
+        "has no time",
+        "has a time that is none of a clock",
+        f"has a time with c above {largest_c(epsilon)}, which ε does not allow",
+        "has a sequence that is no number of a message",
+        "has a time ahead of every clock",
+    ]
+
+
+def problem_with(times: Times, epsilon: int, now: Column | None = None) -> Column:
+    """Why a row is no message, or has a stamp that cannot be, as a place in `problems`; null if it is fine.
+
+    In a stream there is a time, and a row without sequence is a heartbeat.
+    """
+    rc, r, sequence = (F.col(quoted(name)) for name in times)
+    strange = (sequence < 1) | (sequence > MOST_SEQUENCE)
+    if now is None:
+        strange = strange | sequence.isNull()
+    faults = [
+        F.col("source").isNull(),
+        rc.isNull() | r.isNull(),
+        (r < 0) | (rc >= FAR) | (rc < r),
+        rc - r > largest_c(epsilon),
+        strange,
+    ]
+    if now is not None:
+        faults.append(r > now + F.lit(epsilon))
+    code = F.lit(None).cast("byte")
+    for number, fault in reversed(list(enumerate(faults))):
+        code = F.when(fault, F.lit(number).cast("byte")).otherwise(code)
+    return code
 
 
 # ---------------------------------------------------------------- batch
 
 
-def _sorted(stamped: DataFrame, names: Sequence[str], epsilon: int) -> DataFrame:
+def _sorted(stamped: DataFrame, times: Times, names: Sequence[str], epsilon: int) -> DataFrame:
     """Sorted by all workers, each row with its position."""
-    judged = stamped.withColumn(PROBLEM, problem_with(epsilon, heartbeats=False))
-    counts = _counts(judged)
+    judged = stamped.withColumn(PROBLEM, problem_with(times, epsilon))
+    rc = F.col(times.rc)
+    counts = _counts(judged, times.rc)
     edges, sizes = _parts(counts)
-    part = F.when(F.col(PROBLEM).isNotNull(), len(sizes)).otherwise(_which(edges, 0, len(edges)))
+    part = F.when(F.col(PROBLEM).isNotNull(), len(sizes)).otherwise(_which(rc, edges, 0, len(edges)))
     offsets = [sum(sizes[:number]) for number in range(len(sizes) + 1)]
-    order = [RC, R, "source", SEQUENCE]
+    order = [times.rc, times.r, "source", times.sequence]
     inside = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1))
     position = F.when(
         F.col(PROBLEM).isNull(), F.element_at(F.array(*map(F.lit, offsets)), F.col(_PART) + 1) + inside
     )
     status = F.when(F.col(PROBLEM).isNull(), DELIVERED).otherwise(DIVERTED)
+    told = F.element_at(F.array(*map(F.lit, problems(epsilon))), F.col(PROBLEM) + 1)
+    words = F.when(F.col(PROBLEM).isNotNull(), told).alias(PROBLEM)
     kept = [quoted(name) for name in names if name not in (POSITION, STATUS, PROBLEM)]
     return (
         judged.withColumn(_PART, part)
         .repartitionById(len(sizes) + 1, _PART)
         .sortWithinPartitions(*order)
-        .select(*kept, position.cast("long").alias(POSITION), status.alias(STATUS), PROBLEM)
+        .select(*kept, position.cast("long").alias(POSITION), status.alias(STATUS), words)
     )
 
 
@@ -154,10 +193,10 @@ Counts = list[tuple[int, int, int]]
 """Pieces of time, each [from, to), and how many messages are in it, in order."""
 
 
-def _counts(judged: DataFrame) -> Counts:
+def _counts(judged: DataFrame, rc: str) -> Counts:
     """How many messages there are in pieces of time that are small enough."""
-    fine = judged.where(F.col(PROBLEM).isNull()).select(RC)
-    low, high, rows = fine.agg(F.min(RC), F.max(RC), F.count(RC)).collect()[0]
+    fine = judged.where(F.col(PROBLEM).isNull()).select(rc)
+    low, high, rows = fine.agg(F.min(rc), F.max(rc), F.count(rc)).collect()[0]
     if not rows:
         return []
     pieces: Counts = [(low, high + 1, rows)]
@@ -166,18 +205,18 @@ def _counts(judged: DataFrame) -> Counts:
         heavy = [piece for piece in pieces if piece[2] > most and piece[1] - piece[0] > 1]
         if not heavy:
             break
-        finer = _finer(fine, heavy)
+        finer = _finer(fine, F.col(rc), heavy)
         pieces = sorted([*(piece for piece in pieces if piece not in heavy), *finer])
     return pieces
 
 
-def _finer(fine: DataFrame, heavy: Counts) -> Counts:
+def _finer(fine: DataFrame, rc: Column, heavy: Counts) -> Counts:
     """The same messages, counted in finer pieces."""
     found: Counts = []
     for low, high, _ in heavy[:8]:  # pieces that are heavy all over would take a round each
         width = -(-(high - low) // BINS)
-        bins = F.floor((F.col(RC) - F.lit(low)) / F.lit(width)).alias("bin")
-        inside = fine.where((F.col(RC) >= low) & (F.col(RC) < high))
+        bins = F.floor((rc - F.lit(low)) / F.lit(width)).alias("bin")
+        inside = fine.where((rc >= low) & (rc < high))
         for row in inside.groupBy(bins).count().collect():
             start = low + row["bin"] * width
             found.append((start, min(start + width, high), row["count"]))
@@ -200,12 +239,12 @@ def _parts(counts: Counts) -> tuple[list[int], list[int]]:
     return edges, sizes
 
 
-def _which(edges: list[int], begin: int, end: int) -> Column:
+def _which(rc: Column, edges: list[int], begin: int, end: int) -> Column:
     """The number of edges in begin … end that are not above a row's time, with those before: a search by
     halves, as an expression."""
     if begin == end:
         return F.lit(begin)
     middle = (begin + end) // 2
-    return F.when(F.col(RC) < edges[middle], _which(edges, begin, middle)).otherwise(
-        _which(edges, middle + 1, end)
+    return F.when(rc < edges[middle], _which(rc, edges, begin, middle)).otherwise(
+        _which(rc, edges, middle + 1, end)
     )

@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from causet.delivery import DELIVERED, DIVERTED, LATE
-from causet.spark.merging import PROBLEM, RC, SEQUENCE, STATUS, R, problem_with
+from causet.spark.merging import PROBLEM, STATUS, Times, problem_with, problems
 from causet.spark.packing import (
     BLOB_ROWS,
     Batches,
@@ -42,7 +42,7 @@ Array = np.ndarray[Any, Any]
 SLICE = 100
 """Width of a slice of time, in ms."""
 OWN = "__causet_"
-NOW = f"{OWN}now"
+CODE = f"{OWN}problem"
 PACKED = "bucket int, lowest long, progress string, rows binary"
 """A blob of messages for one bucket; or, for every bucket, what a worker has seen of the sources."""
 COUNTS = (DELIVERED, LATE, "refused", "duplicates")
@@ -64,12 +64,15 @@ def _no_keys() -> dict[str, Array]:
 
 @dataclass(frozen=True)
 class MergeSettings:
+    times: Times
     epsilon: int
     delta: int
     sources: tuple[str, ...]
     exclude: tuple[str, ...]
     horizon: int
     buckets: int
+    parts: int
+    """partitions over which a batch is laid out, in the order of time"""
 
     @property
     def fixed(self) -> str:
@@ -83,12 +86,8 @@ def merge_stream(stamped: DataFrame, names: list[str], settings: MergeSettings) 
     spark = stamped.sparkSession
     use_rocks(spark)
     now = F.unix_millis(F.current_timestamp())
-    ahead = F.col(R) > now + F.lit(settings.epsilon)
-    problem = F.coalesce(
-        problem_with(settings.epsilon, heartbeats=True), F.when(ahead, "has a time ahead of every clock")
-    )
-    judged = stamped.withColumn(PROBLEM, problem)
-    packed = judged.mapInArrow(PackByTime(settings.buckets), PACKED)
+    judged = stamped.withColumn(CODE, problem_with(settings.times, settings.epsilon, now))
+    packed = judged.mapInArrow(PackByTime(settings), PACKED)
     found = packed.groupBy("bucket").transformWithState(Merger(settings), OUT, "append", "none")
     found = found.observe(
         OBSERVED,
@@ -103,14 +102,14 @@ def merge_stream(stamped: DataFrame, names: list[str], settings: MergeSettings) 
         [*kept, T.StructField(STATUS, T.StringType()), T.StructField(PROBLEM, T.StringType())]
     )
     parts = found.where(F.col("rows").isNotNull()).select("part", "slice", "rows")
-    return parts.repartitionById(settings.buckets, "part").mapInArrow(UnpackInOrder(), schema)
+    return parts.repartitionById(settings.parts, "part").mapInArrow(UnpackInOrder(), schema)
 
 
 @dataclass(frozen=True)
 class PackByTime:
     """Cuts messages by their slice of time; and tells all buckets how far the sources are."""
 
-    buckets: int
+    settings: MergeSettings
 
     def __call__(self, batches: Batches) -> Batches:
         progress: dict[str, int] = {}
@@ -129,28 +128,29 @@ class PackByTime:
             yield blobs
         if progress:
             told = json.dumps(progress)
-            count = self.buckets
+            count = self.settings.buckets
             yield _packed(list(range(count)), [lowest] * count, [told] * count, [None] * count)
 
     def _cut(
         self, held: list[pa.RecordBatch], progress: dict[str, int], lowest: int | None
     ) -> tuple[pa.RecordBatch, int | None]:
         table = pa.Table.from_batches(held)
-        refused = table.column(PROBLEM).is_valid().to_numpy()
-        rc = in_one_piece(table.column(RC)).fill_null(0).to_numpy(zero_copy_only=False)
+        refused = table.column(CODE).is_valid().to_numpy()
+        rc = in_one_piece(table.column(self.settings.times.rc)).fill_null(0).to_numpy(zero_copy_only=False)
         fine = table.filter(pa.array(~refused))
         sources = text_column(fine.column("source")).dictionary_encode()
-        r = in_one_piece(fine.column(R)).to_numpy(zero_copy_only=False)
+        r = in_one_piece(fine.column(self.settings.times.r)).to_numpy(zero_copy_only=False)
         largest = np.full(len(sources.dictionary), NEVER)
         np.maximum.at(largest, sources.indices.to_numpy(zero_copy_only=False), r)
         for name, value in zip(sources.dictionary.to_pylist(), largest.tolist(), strict=True):
             progress[name] = max(value, progress.get(name, NEVER))
-        beats = in_one_piece(table.column(SEQUENCE)).is_null().to_numpy(zero_copy_only=False) & ~refused
+        numbers = in_one_piece(table.column(self.settings.times.sequence))
+        beats = numbers.is_null().to_numpy(zero_copy_only=False) & ~refused
         messages = ~refused & ~beats
         if messages.any():
             least = int(rc[messages].min())
             lowest = least if lowest is None else min(lowest, least)
-        bucket = np.where(refused, 0, rc // SLICE % self.buckets).astype(np.int64)
+        bucket = np.where(refused, 0, rc // SLICE % self.settings.buckets).astype(np.int64)
         order = np.flatnonzero(~beats)
         order = order[np.argsort(bucket[order], kind="stable")]
         cuts = stretches(bucket[order])
@@ -301,10 +301,10 @@ class Slices:
         tables = [from_blob(blob) for blob in blobs]
         table = pa.concat_tables(tables).combine_chunks() if tables else None
         if table is not None:
-            refused = table.column(PROBLEM).is_valid().to_numpy()
+            refused = table.column(CODE).is_valid().to_numpy()
             if refused.any():
                 self._counts["refused"] += int(refused.sum())
-                yield 0, NEVER, _marked(table.filter(pa.array(refused)), DIVERTED)
+                yield 0, NEVER, _marked(table.filter(pa.array(refused)), DIVERTED, self.settings.epsilon)
                 table = table.filter(pa.array(~refused))
         keys, place = self._with_new(table, self.segments.begin(table))
         late, free = keys["rc"] < before, keys["rc"] < after
@@ -314,7 +314,7 @@ class Slices:
             if not len(rows):
                 continue
             self._counts[status] += len(rows)
-            leaving = _marked(self.segments.taken(place[rows]), status)
+            leaving = _marked(self.segments.taken(place[rows]), status, self.settings.epsilon)
             if status == LATE:
                 yield 0, NEVER + 1, leaving
             else:
@@ -333,10 +333,11 @@ class Slices:
         coded = text_column(table.column("source")).dictionary_encode()
         sources = memory.numbers(coded.dictionary.to_pylist())
         new = {
-            "rc": in_one_piece(table.column(RC)).to_numpy(zero_copy_only=False),
-            "r": in_one_piece(table.column(R)).to_numpy(zero_copy_only=False),
             "source": sources[coded.indices.to_numpy(zero_copy_only=False)],
-            "sequence": in_one_piece(table.column(SEQUENCE)).to_numpy(zero_copy_only=False),
+            **{
+                key: in_one_piece(table.column(name)).to_numpy(zero_copy_only=False)
+                for key, name in self.settings.times._asdict().items()
+            },
         }
         known = len(memory.released["rc"]) + len(memory.place)
         whole = {key: np.concatenate([memory.released[key], memory.held[key], new[key]]) for key in KEYS}
@@ -373,7 +374,7 @@ class Slices:
         low, high = first // SLICE, (after - 1) // SLICE
         for begin, end in stretches(slices):
             at = int(slices[begin])
-            part = (max(at, low) - low) * self.settings.buckets // (high - low + 1)
+            part = (max(at, low) - low) * self.settings.parts // (high - low + 1)
             yield part, at, table.slice(begin, end - begin)
 
     def report(self) -> dict[str, Any]:
@@ -392,10 +393,13 @@ class Slices:
         }
 
 
-def _marked(table: pa.Table, status: str) -> pa.Table:
-    problem = table.column(PROBLEM)
-    names = [
-        name for name in table.column_names if not name.startswith(OWN) and name not in (STATUS, PROBLEM)
-    ]
-    marked = table.select(names).append_column(STATUS, pa.array([status] * table.num_rows, pa.string()))
+def _marked(table: pa.Table, status: str, epsilon: int) -> pa.Table:
+    codes = in_one_piece(table.column(CODE))
+    if codes.null_count == len(codes):
+        problem = pa.nulls(len(codes), pa.string())
+    else:
+        problem = pa.array(problems(epsilon)).take(codes)
+    kept = [name for name in table.column_names if not name.startswith(OWN) and name not in (STATUS, PROBLEM)]
+    word = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(codes), np.int8)), pa.array([status]))
+    marked = table.select(kept).append_column(STATUS, word.cast(pa.string()))
     return marked.append_column(PROBLEM, problem)

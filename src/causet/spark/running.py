@@ -86,8 +86,9 @@ def run(
     observed: str,
     progress: Progress,
     show: Callable[[Progress], None],
+    enough: Callable[[Progress], bool] = lambda progress: False,
 ) -> None:
-    """Run the query until all that is there is read; or, if it follows, until it is stopped or fails."""
+    """Run the query until all that is there is read; or, if it follows, until it is enough, or it fails."""
     writer = rows.writeStream.foreachBatch(sink.write).option(
         "checkpointLocation", f"file:{checkpoint.spark.resolve()}"
     )
@@ -99,7 +100,7 @@ def run(
             ended = query.awaitTermination(LOOK)  # type: ignore[arg-type]
             last = _learn(query, last, observed, progress)
             show(progress)
-            if ended:
+            if ended or enough(progress):
                 return
     finally:
         query.stop()

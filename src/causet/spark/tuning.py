@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from causet.kernels.tuning import needed
 from causet.model import BadInput
-from causet.spark.merging import RC, SEQUENCE, R, with_times
+from causet.spark.merging import with_times
 from causet.spark.packing import in_one_piece, text_column
 from causet.spark.sources_values import quoted
 
@@ -37,19 +37,18 @@ def tune(messages: DataFrame, arrival: str | Column) -> Tuning:
     """What ε and δ the messages needed. `arrival` is the column by which they came."""
     if isinstance(arrival, str) and arrival not in messages.columns:
         raise BadInput(f"there is no column {arrival!r}; there are {', '.join(messages.columns)}")
-    stamped = with_times(messages)
-    fine = (
-        F.col("source").isNotNull() & F.col(RC).isNotNull() & F.col(R).isNotNull() & (F.col(RC) >= F.col(R))
-    )
+    stamped, times = with_times(messages)
+    later, earlier = F.col(times.rc), F.col(times.r)
+    fine = F.col("source").isNotNull() & later.isNotNull() & earlier.isNotNull() & (later >= earlier)
     wanted = stamped.where(fine)
     order = F.col(quoted(arrival)) if isinstance(arrival, str) else arrival
-    narrow = wanted.select("source", RC, R, SEQUENCE, order.alias("__causet_arrival"))
-    table = narrow.orderBy("__causet_arrival", R, SEQUENCE).toArrow()
+    narrow = wanted.select("source", *times, order.alias("__causet_arrival"))
+    table = narrow.orderBy("__causet_arrival", times.r, times.sequence).toArrow()
     rows = messages.count()
     if not table.num_rows:
         raise BadInput("there is no message with a time; merge needs rc and r, or causaltime")
     coded = text_column(table.column("source")).dictionary_encode()
-    rc, r = (in_one_piece(table.column(name)).to_numpy(zero_copy_only=False) for name in (RC, R))
+    rc, r = (in_one_piece(table.column(name)).to_numpy(zero_copy_only=False) for name in (times.rc, times.r))
     source = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     epsilon = max(int((rc - r).max()), 0)
     needs = np.maximum(needed(source, rc, r, len(coded.dictionary)) - epsilon, 0)
