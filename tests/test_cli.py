@@ -25,7 +25,7 @@ from causet.formats.trace import read_trace
 from causet.protocols import PROTOCOLS
 
 ROOT = Path(__file__).parent.parent
-COMMANDS = ("demo", "simulate", "replay", "explore", "protocols")
+COMMANDS = ("compare", "simulate", "replay", "explore", "protocols")
 REAL = [sys.executable, "-c", "from causet.cli import main; main()"]
 
 FORKS = """
@@ -181,9 +181,9 @@ LINE = (
     "steps:\n  - {send: a, from: p1, to: [p3]}\n  - drain\n"
 )
 
-SMALL_DEMO = {"causet.cli.demo": {"SIZE": 6, "MESSAGES": 150}}
+SMALL_COMPARISON = {"causet.cli.compare": {"SIZE": 6, "MESSAGES": 150}}
 """The same comparison with less of everything: the full one takes half a minute."""
-SILENT_DEMO = {"causet.cli.demo": {"SIZE": 6, "MESSAGES": 1}}
+SILENT_COMPARISON = {"causet.cli.compare": {"SIZE": 6, "MESSAGES": 1}}
 
 
 # ---------------------------------------------------------------- help
@@ -286,18 +286,18 @@ def test_exit_codes_of_replay(
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
-def test_exit_codes_of_demo(causet: Run, as_json: bool) -> None:
+def test_exit_codes_of_compare(causet: Run, as_json: bool) -> None:
     options = ["--json"] if as_json else []
-    done = causet("demo", *options, changed=SMALL_DEMO)
+    done = causet("compare", *options, changed=SMALL_COMPARISON)
     assert (done.code, done.err) == (0, "")
-    # A control that is not caught shows nothing, and a demo that shows nothing is a finding.
-    assert causet("demo", *options, changed=SILENT_DEMO).code == 1
-    assert causet("demo", "--seed", "one").code == 2
+    # A control that is not caught shows nothing, and a comparison that shows nothing is a finding.
+    assert causet("compare", *options, changed=SILENT_COMPARISON).code == 1
+    assert causet("compare", "--seed", "one").code == 2
 
 
 @pytest.mark.soak
-def test_the_demo_of_full_size_catches_the_controls_and_nobody_else(causet: Run) -> None:
-    done = causet("demo", "--json", seconds=300)
+def test_the_comparison_of_full_size_catches_the_controls_and_nobody_else(causet: Run) -> None:
+    done = causet("compare", "--json", seconds=300)
     assert done.code == 0
     assert {run["protocol"] for run in done.json() if run["violations"]} == {"fifo", "none"}
 
@@ -392,8 +392,8 @@ def test_protocols_lists_every_protocol_with_what_it_costs_and_promises(causet: 
         assert row["stamp"] == kind.counts
 
 
-def test_the_demo_compares_every_protocol_on_the_same_messages(causet: Run) -> None:
-    runs = causet("demo", "--json", changed=SMALL_DEMO).json()
+def test_the_comparison_compares_every_protocol_on_the_same_messages(causet: Run) -> None:
+    runs = causet("compare", "--json", changed=SMALL_COMPARISON).json()
     assert {run["protocol"] for run in runs} == set(PROTOCOLS)
     for run in runs:
         assert run.keys() >= SUMMARY
@@ -436,14 +436,14 @@ def test_warnings_go_to_stderr_and_do_not_disturb_json(causet: Run) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    ["simulate -p matrix -m 3000 -n 3", "explore -p matrix -m 3", "demo"],
-    ids=["simulate", "explore", "demo"],
+    ["simulate -p matrix -m 3000 -n 3", "explore -p matrix -m 3", "compare"],
+    ids=["simulate", "explore", "compare"],
 )
 def test_no_progress_bar_where_stderr_is_no_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, causet: Run, arguments: str
 ) -> None:
-    assert causet(*arguments.split(), changed=SMALL_DEMO).err == ""
-    if arguments != "demo":  # rich takes these variables for a terminal
+    assert causet(*arguments.split(), changed=SMALL_COMPARISON).err == ""
+    if arguments != "compare":  # rich takes these variables for a terminal
         forced = {**os.environ, "FORCE_COLOR": "1", "TTY_COMPATIBLE": "1", "TERM": "xterm-256color"}
         done = subprocess.run(
             [*REAL, *arguments.split()], cwd=tmp_path, env=forced, capture_output=True, text=True
@@ -496,7 +496,7 @@ def test_a_reader_that_leaves_after_one_line_hides_no_finding(tmp_path: Path, la
         ("nothing", "No such command 'nothing'"),
         ("--nothing", "No such option '--nothing'"),
         *[(f"{command} --nothing", "No such option '--nothing'") for command in COMMANDS],
-        ("demo now", "unexpected extra argument"),
+        ("compare now", "unexpected extra argument"),
         ("simulate now", "Missing option '--protocol'"),
         ("simulate -p matrix now", "unexpected extra argument"),
         ("explore -p matrix now", "unexpected extra argument"),
@@ -619,8 +619,8 @@ def test_odd_numbers_that_make_sense_are_taken(
 
 
 @pytest.mark.parametrize("seed", ["1e400", "nan", "one"])
-def test_the_demo_wants_a_whole_number_as_its_seed(refused: Refused, seed: str) -> None:
-    assert "is not a valid integer" in refused("demo", "--seed", seed)
+def test_the_comparison_wants_a_whole_number_as_its_seed(refused: Refused, seed: str) -> None:
+    assert "is not a valid integer" in refused("compare", "--seed", seed)
 
 
 @pytest.mark.parametrize(

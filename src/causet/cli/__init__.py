@@ -21,6 +21,7 @@ FINE, BAD, INTERRUPTED, TERMINATED = 0, 2, 130, 143
 
 
 COMMANDS = (
+    "compare",
     "demo",
     "simulate",
     "replay",
@@ -33,6 +34,7 @@ COMMANDS = (
     "merge",
     "tune",
     "explain",
+    "view",
     "protocols",
 )
 """Each in the module of its name, which is loaded when the command is wanted: some take their time."""

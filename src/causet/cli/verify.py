@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from causet.cli.spark import spark_options
 from causet.cli.trace import execution
 from causet.formats.execution import Fault
 from causet.model import some_of
+from causet.view.proofs import proof
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -140,24 +140,3 @@ def _told(verdict: Verdict, status: str, faults: Sequence[Fault]) -> Iterator[st
 def _and_more(count: int, told: int) -> Iterator[str]:
     if count > told:
         yield f"    and {count - told:,} more"
-
-
-def proof(
-    process: str, delivered: str, before: str, because: Sequence[str], senders: Mapping[str, str]
-) -> str:
-    """A violation as a person would tell it.
-
-    >>> proof("n7", "n5:13", "n5:12", ("n5:12", "n5:13"), {"n5:12": "n5", "n5:13": "n5"})
-    'n7 delivered n5:13 before n5:12. But n5 sent n5:12 before it sent n5:13.'
-    """
-    said = f"{_shown(process)} delivered {_shown(delivered)} before {_shown(before)}."
-    steps = []
-    for cause, effect in pairwise(because):
-        sender = senders[effect]
-        did = "sent" if senders[cause] == sender else "delivered"
-        steps.append(f"{_shown(sender)} {did} {_shown(cause)} before it sent {_shown(effect)}")
-    return f"{said} But {', and '.join(steps)}." if steps else said
-
-
-def _shown(name: str) -> str:
-    return some_of([name])

@@ -22,15 +22,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import zip_longest
-from math import inf
 from typing import NamedTuple
 
-from causet.model import BadInput, Event
+from causet.model import Event
+from causet.view.ordered import causes_of, in_order, natural, sends_of
 
 GAP = 3
 """Columns between the text of a lane and the next lane: room for an arrow's head."""
@@ -119,9 +118,9 @@ class _Execution:
     @classmethod
     def of(cls, events: Sequence[Event]) -> _Execution:
         given = sorted(events, key=lambda event: (event.process, event.seq, event.id))
-        sends = _sends(given)
-        causes = _causes(given, sends)
-        order = _order(given, causes)
+        sends = sends_of(given)
+        causes = causes_of(given, sends)
+        order = [position for position, _ in in_order(given, causes)]
         found = [given[position] for position in order]
         new = {position: rank for rank, position in enumerate(order)}
         return cls(
@@ -130,7 +129,7 @@ class _Execution:
             sends={message: new[position] for message, position in sends.items()},
             received={(event.process, event.message) for event in found if event.kind == "receive"},
             delivered={(event.process, event.message) for event in found if event.kind == "deliver"},
-            processes=sorted({name for e in found for name in (e.process, *(e.to or ()))}, key=_natural),
+            processes=sorted({name for e in found for name in (e.process, *(e.to or ()))}, key=natural),
         )
 
     def arrows(self, position: int) -> list[str]:
@@ -163,67 +162,6 @@ class _Execution:
             yield held
 
 
-def _sends(events: Sequence[Event]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for position, event in enumerate(events):
-        if event.kind == "send" and event.message is not None:
-            found.setdefault(event.message, position)
-    return found
-
-
-def _causes(events: Sequence[Event], sends: Mapping[str, int]) -> list[list[int]]:
-    named = {event.id: position for position, event in enumerate(events)}
-    found = []
-    for event in events:
-        sent = event.kind in ("receive", "deliver") and event.message in sends
-        causes = [sends[event.message or ""]] if sent else []
-        found.append(causes + [named[parent] for parent in event.parents if parent in named])
-    return found
-
-
-def _order(given: Sequence[Event], causes: Sequence[Sequence[int]]) -> list[int]:
-    """The positions of the events by (repaired, block, process, seq); BadInput if they are in a cycle.
-
-    `given` is sorted by process and seq.
-    """
-    direct = [list(found) for found in causes]
-    for position in range(1, len(given)):
-        if given[position - 1].process == given[position].process:
-            direct[position].append(position - 1)
-    effects: dict[int, list[int]] = defaultdict(list)
-    for position, found in enumerate(direct):
-        for cause in found:
-            effects[cause].append(position)
-    missing = [len(found) for found in direct]
-    rank: dict[int, tuple[int | float, int]] = {}
-    free = deque(position for position, count in enumerate(missing) if not count)
-    while free:
-        position = free.popleft()
-        before = [rank[cause] for cause in direct[position]]
-        time = given[position].time
-        own = -inf if time is None or time != time else time
-        rank[position] = (
-            max([own, *(repaired for repaired, _ in before)]),
-            1 + max((block for _, block in before), default=0),
-        )
-        for effect in effects[position]:
-            missing[effect] -= 1
-            if not missing[effect]:
-                free.append(effect)
-    for position, event in enumerate(given):
-        if position not in rank:
-            raise BadInput(f"event {event.id[:LONGEST_NOTE]!r} is in a cycle of causes, or comes after one")
-    return sorted(range(len(given)), key=lambda position: (*rank[position], position))
-
-
-def _natural(name: str) -> tuple[object, ...]:
-    """p2 before p10: digits compare as numbers, however long."""
-    parts = re.split("([0-9]+)", name)
-    numbers = [digits.lstrip("0") for digits in parts[1::2]]
-    pairs = zip_longest(parts[::2], numbers, fillvalue="")
-    return (*((text, len(digits), digits) for text, digits in pairs), (name,))
-
-
 # Which processes are drawn
 
 
@@ -236,9 +174,9 @@ def _lanes(execution: _Execution, width: int, notes: Mapping[str, str]) -> tuple
     fit = max((width - note_columns) // NARROWEST, 1)
     if len(execution.processes) <= fit:
         return execution.processes, note_columns
-    active = sorted({event.process for event in execution.events}, key=_natural)
+    active = sorted({event.process for event in execution.events}, key=natural)
     wanted = dict.fromkeys([*_involved(execution, notes), *active, *execution.processes])
-    return sorted(list(wanted)[:fit], key=_natural), note_columns
+    return sorted(list(wanted)[:fit], key=natural), note_columns
 
 
 def _involved(execution: _Execution, notes: Mapping[str, str]) -> Iterator[str]:
@@ -388,7 +326,7 @@ class _Words:
         return [name]
 
     def _targets(self, event: Event, everyone: int) -> Iterator[str]:
-        names = [self.processes[p] for p in sorted(set(event.to or ()), key=_natural)]
+        names = [self.processes[p] for p in sorted(set(event.to or ()), key=natural)]
         if names and columns(" ".join(names)) <= WIDEST:
             yield " ".join(names)
         if event.group is not None:
@@ -587,7 +525,7 @@ def _unfinished(
     lost = []
     for message, position in execution.sends.items():
         sent = execution.events[position]
-        missing = [p for p in sorted(set(sent.to or ()), key=_natural) if (p, message) not in here]
+        missing = [p for p in sorted(set(sent.to or ()), key=natural) if (p, message) not in here]
         if missing:
             lost.append(f"{words.messages[message]} by {' '.join(words.processes[p] for p in missing)}")
     *_, held = execution.held()

@@ -1,0 +1,150 @@
+"""`causet view`: an execution as a picture."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from causet.cli.inputs import fault_lines, fault_record, input_options
+from causet.cli.printing import json_option, print_json
+from causet.model import BadInput, some_of
+
+if TYPE_CHECKING:
+    from causet.formats.execution import Execution
+
+MOST_ROWS = 500
+"""Events that are drawn as text: more is for a page."""
+
+
+@click.command()
+@click.argument("inputs", metavar="TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The page  [default: TRACE.html]"
+)
+@click.option("--text", "as_text", is_flag=True, help="Draw it here, as text: for small executions.")
+@click.option("--ascii", "ascii_only", is_flag=True, help="With --text: without letters beyond ASCII.")
+@click.option(
+    "--compare",
+    metavar="OTHER",
+    type=click.Path(path_type=Path),
+    help="Another execution, beside it, with what differs marked.",
+)
+@click.option("--execution", metavar="NAME", help="Which one, where the input has several.")
+@click.option("--most", type=click.IntRange(1), help="Events on the page, at most  [default: 200,000]")
+@click.option("--only-process", metavar="NAME", multiple=True, help="Show this process; can be repeated.")
+@click.option("--from-position", metavar="N", type=click.IntRange(0), help="Leave out what is before.")
+@click.option("--to-position", metavar="N", type=click.IntRange(0), help="Leave out this position and on.")
+@click.option("--around", metavar="ID", help="Show the events nearest to this one.")
+@input_options
+@json_option
+def view(
+    inputs: tuple[Path, ...],
+    output: Path | None,
+    as_text: bool,
+    ascii_only: bool,
+    compare: Path | None,
+    execution: str | None,
+    most: int | None,
+    only_process: tuple[str, ...],
+    from_position: int | None,
+    to_position: int | None,
+    around: str | None,
+    form: str | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Draw an execution: a page to open in a browser, or lines of text.
+
+    The page needs no network: lanes for processes, arrows for messages, what was held back and what it waited
+    for, what was delivered too early, with the proof. It can be searched, filtered and compared. The exit
+    code is 0 when it is drawn, whatever it shows; `causet verify` judges.
+
+    \b
+    Examples:
+      causet view trace.jsonl -o page.html
+      causet view --text trace.jsonl
+      causet view --from shiviz --parser '(?<host>\\S*) (?<clock>{.*})\\n(?<event>.*)' run.log -o run.html
+      causet view before.jsonl --compare after.jsonl -o both.html
+      causet view --from git . -o history.html
+    """
+    from causet.view.narrow import MOST_EVENTS, Wanted
+
+    found = _one(inputs, form, execution, options)
+    wanted = Wanted(most or MOST_EVENTS, only_process, from_position, to_position, around)
+    if as_text:
+        return _drawn(found, wanted, ascii_only)
+    from causet.view.page import page, view_of, write_text
+
+    title = " ".join(path.name or str(path) for path in inputs[:3])
+    laid = [view_of(found.events, found.name or title, wanted)]
+    if compare is not None:
+        other = _one((compare,), form, execution, options)
+        laid.append(view_of(other.events, other.name or compare.name, wanted))
+        title += f" and {compare.name}"
+    target = output or Path(f"{(inputs[0].resolve().name or 'trace').split('.')[0]}.html")
+    write_text(target, page("view" if compare is None else "compare", title, laid))
+    if as_json:
+        first = laid[0]
+        print_json(
+            {
+                "page": str(target),
+                "bytes": target.stat().st_size,
+                "events": first.total,
+                "shown": len(first.events),
+                "status": first.verdict.status,
+                "violations": len(first.violations),
+                "faults": [fault_record(fault) for fault in found.faults],
+            }
+        )
+        return 0
+    for each in laid:
+        click.echo(f"{each.name}: {len(each.events):,} events of {each.total:,}. {each.verdict.sentence}")
+    for line in fault_lines(found.faults):
+        click.echo(line)
+    click.echo(f"→ {target}")
+    return 0
+
+
+def _one(inputs: tuple[Path, ...], form: str | None, name: str | None, options: dict[str, Any]) -> Execution:
+    """The execution that is asked for; BadInput names them where there are several."""
+    from causet.formats.registry import read_executions
+
+    found = read_executions(inputs, form, **options)
+    if name is not None:
+        found = [each for each in found if each.name == name] or _unknown(name, found)
+    if len(found) != 1:
+        names = some_of(each.name for each in found)
+        raise BadInput(f"the input has {len(found)} executions; name one with --execution: {names}")
+    if not found[0].events:
+        raise BadInput(f"{', '.join(map(str, inputs[:3]))}: there is no event in it")
+    return found[0]
+
+
+def _unknown(name: str, found: list[Execution]) -> list[Execution]:
+    raise BadInput(f"there is no execution {some_of([name])}; there are {some_of(e.name for e in found)}")
+
+
+def _drawn(found: Execution, wanted: Any, ascii_only: bool) -> int:
+    from causet.view.judged import judged
+    from causet.view.payload import Laid
+    from causet.view.text import space_time
+
+    laid = judged(Laid.of(found.name, found.events))
+    shown = wanted.of(laid)
+    if len(shown.events) > MOST_ROWS:
+        raise BadInput(
+            f"{len(shown.events):,} events are too many to draw as text: at most {MOST_ROWS}. Use --most, "
+            "--around, --only-process or --from-position, or make a page with -o"
+        )
+    marks = {shown.events[each.delivered].id: "too early" for each in shown.violations}
+    click.echo(space_time(shown.events, shutil.get_terminal_size().columns, marks, ascii_only))
+    click.echo()
+    for each in shown.violations:
+        click.echo(each.sentence)
+    click.echo(
+        shown.verdict.sentence if shown.left_out is None else f"{shown.verdict.sentence} {shown.left_out}"
+    )
+    return 0

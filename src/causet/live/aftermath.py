@@ -1,0 +1,109 @@
+"""What became of the messages of a demonstration: who saw an effect before its cause, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from causet.model import Event
+
+Envelope = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Reversal:
+    """An effect that stands before its cause."""
+
+    effect: Envelope
+    cause: Envelope
+
+
+def reversals(order: Iterable[Envelope], because: Mapping[str, Sequence[str]]) -> list[Reversal]:
+    """The messages that stand before one of their causes, each with one such cause; of copies, the first one
+    counts."""
+    place: dict[str, int] = {}
+    known: dict[str, Envelope] = {}
+    for envelope in order:
+        place.setdefault(envelope["subject"], len(place))
+        known.setdefault(envelope["subject"], envelope)
+    found = []
+    for name, causes in because.items():
+        late = [cause for cause in causes if name in place and place.get(cause, len(place)) > place[name]]
+        if late:
+            found.append(Reversal(known[name], known[late[0]]))
+    return found
+
+
+def told(reversal: Reversal) -> str:
+    """One of them, in plain words."""
+    effect, cause = reversal.effect, reversal.cause
+    return (
+        f"“{effect['data']['text']}” ({effect['source']}, its clock said {_clock(effect)}) would come before "
+        f"“{cause['data']['text']}” ({cause['source']}, {_clock(cause)})"
+    )
+
+
+def _clock(envelope: Envelope) -> str:
+    return f"{datetime.fromisoformat(envelope['time']):%H:%M:%S.%f}"[:-3]
+
+
+def by_clock(sent: Iterable[Envelope]) -> list[Envelope]:
+    """Sorted by the time that they carry, as people do it."""
+    return sorted(sent, key=lambda envelope: str(envelope["time"]))
+
+
+def as_trace(
+    sent: Sequence[Envelope],
+    because: Mapping[str, Sequence[str]],
+    arrived: Sequence[tuple[Envelope, int]],
+    delivered: Mapping[str, Sequence[str]],
+) -> Iterator[Event]:
+    """The run as an execution: what the services did, what arrived at the readers and when (ms), and in which
+    order they got it."""
+    domain = {envelope["subject"]: envelope["causaldomain"] for envelope in sent}
+    source = {envelope["subject"]: envelope["source"] for envelope in sent}
+    targets = {name: {f"reader of {domain[name]}"} for name in source}
+    for effect, causes in because.items():
+        for cause in causes:
+            if source[cause] != source[effect]:
+                targets[cause].add(source[effect])
+    seqs: dict[str, int] = {}
+    seen: set[tuple[str, str]] = set()
+
+    def event(process: str, kind: str, envelope: Envelope, moment: int) -> Event:
+        seqs[process] = seqs.get(process, 0) + 1
+        name = str(envelope["subject"])
+        sends = kind == "send"
+        return Event(
+            process=process,
+            seq=seqs[process],
+            kind=kind,
+            message=name,
+            to=tuple(sorted(targets[name])) if sends else None,
+            time=moment,
+            text=str(envelope["data"]["text"]) if sends else None,
+        )
+
+    named = {str(envelope["subject"]): envelope for envelope in sent}
+    for envelope in sent:
+        clock = round(datetime.fromisoformat(envelope["time"]).timestamp() * 1000)
+        me = envelope["source"]
+        for cause in because[envelope["subject"]]:
+            if source[cause] != me and (me, cause) not in seen:
+                seen.add((me, cause))
+                yield event(me, "deliver", named[cause], clock)
+        yield event(me, "send", envelope, clock)
+    waiting = {name: list(order) for name, order in delivered.items()}
+    here: set[str] = set()
+    for envelope, moment in arrived:
+        name = envelope["subject"]
+        if name in here:
+            continue
+        here.add(name)
+        reader = f"reader of {domain[name]}"
+        yield event(reader, "receive", envelope, moment)
+        rest = waiting.get(domain[name], [])
+        while rest and rest[0] in here:
+            yield event(reader, "deliver", named[rest.pop(0)], moment)

@@ -1,0 +1,169 @@
+"""The demonstration: services that publish through a network that reorders, and a stream that delivers.
+
+services (processes) → network (delays, copies) → files or Kafka → deliver, on Spark → files or Kafka
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from causet.live.shop import Envelope, Shop, running_services
+from causet.model import BadInput
+from causet.spark.arrivals import arriving
+from causet.spark.batches import FileSink
+from causet.spark.bucket import MALFORMED
+from causet.spark.checkpoints import Checkpoint
+from causet.spark.delivering import OBSERVED, deliver
+from causet.spark.kafka import Address, KafkaSink, client, committed_reader, consumed, read_kafka
+from causet.spark.running import Progress, Sink, now_ms, run
+from causet.stamp import to_binary
+
+BUCKETS = 4
+LONGEST = 180
+"""Seconds for a run, before it is given up."""
+NAMES = ("causaldomain", "source", "sequence", "causaldeps", "subject", "type", "time", MALFORMED)
+COLUMNS = T.StructType([T.StructField(name, T.StringType()) for name in NAMES])
+
+
+class Way(Protocol):
+    """From the network to the stream, and from the stream to the readers."""
+
+    sink: Sink
+
+    def publish(self, envelope: Envelope) -> None: ...
+
+    def messages(self, spark: SparkSession) -> DataFrame: ...
+
+    def delivered(self) -> dict[str, list[str]]: ...
+
+
+class Files:
+    """Files in a folder: nothing needs to be installed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._inbox, self._folder, self._count = folder / "inbox", folder / "delivered", 0
+        self._inbox.mkdir()
+        target = FileSink(self._folder, "jsonl")
+        target.prepare(fresh=True)
+        self.sink: Sink = target
+
+    def publish(self, envelope: Envelope) -> None:
+        self._count += 1
+        half = self._inbox / f".{self._count:06}.jsonl"
+        half.write_text(json.dumps(envelope) + "\n", encoding="utf-8")
+        half.rename(self._inbox / f"{self._count:06}.jsonl")
+
+    def messages(self, spark: SparkSession) -> DataFrame:
+        return arriving(spark, self._inbox, "jsonl", COLUMNS)
+
+    def delivered(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for file in sorted(self._folder.glob("*.jsonl")):
+            for line in file.read_text(encoding="utf-8").splitlines():
+                row = json.loads(line)
+                found.setdefault(row["receiver"], []).append(row["subject"])
+        return found
+
+
+class Topics:
+    """Topics of a Kafka broker; whoever reads sees only what is committed."""
+
+    def __init__(self, servers: str) -> None:
+        kafka = client()
+        self._servers = servers
+        admin: Any = import_module("confluent_kafka.admin")
+        maker = admin.AdminClient({"bootstrap.servers": servers})
+        topics = [admin.NewTopic("shop", 3), admin.NewTopic("delivered", 3)]
+        for made in maker.create_topics(topics).values():
+            made.result(30)
+        self._producer = kafka.Producer({"bootstrap.servers": servers, "linger.ms": 5, "log_level": 0})
+        target = KafkaSink(Address(servers, ("delivered",)), "demo")
+        target.prepare(fresh=True)
+        self.sink: Sink = target
+
+    def publish(self, envelope: Envelope) -> None:
+        headers, value = to_binary(envelope)
+        self._producer.produce("shop", value, envelope["source"].encode(), headers=headers)
+        self._producer.flush()
+
+    def messages(self, spark: SparkSession) -> DataFrame:
+        return read_kafka(spark, Address(self._servers, ("shop",)), 100_000, ["subject"])
+
+    def delivered(self) -> dict[str, list[str]]:
+        kafka = client()
+        reader = committed_reader(self._servers)
+        found: dict[str, list[tuple[int, str]]] = {}
+        try:
+            for number in reader.list_topics("delivered", 10).topics["delivered"].partitions:
+                place = kafka.TopicPartition("delivered", number)
+                place.offset, end = reader.get_watermark_offsets(place, 10)
+                for messages in consumed(reader, place, end):
+                    for message in messages:
+                        told = {name: value.decode() for name, value in message.headers()}
+                        mine = found.setdefault(told["causet_receiver"], [])
+                        mine.append((int(told["causet_index"]), told["ce_subject"]))
+        finally:
+            reader.close()
+        return {name: [subject for _, subject in sorted(rows)] for name, rows in found.items()}
+
+
+class Run:
+    """One run: what was sent, what arrived and when, and what was delivered."""
+
+    def __init__(self, orders: int, seed: int, way: Way) -> None:
+        self.arrived: list[tuple[Envelope, int]] = []
+        self.way = way
+        self.shop = Shop(orders, seed, self._publish)
+        self.progress = Progress()
+        self._played = False
+        self._failed: BaseException | None = None
+
+    def _publish(self, envelope: Envelope) -> None:
+        self.arrived.append((envelope, now_ms()))
+        self.way.publish(envelope)
+
+    def go(self, spark: SparkSession, show: Callable[[Progress], None]) -> None:
+        """Play the story while the stream delivers, until every message is delivered."""
+        messages = self.way.messages(spark)
+        rows = messages.transform(deliver(missing="wait", by="causaldomain", buckets=BUCKETS))
+        end = time.monotonic() + LONGEST
+
+        def enough(progress: Progress) -> bool:
+            if self._failed is not None:
+                raise BadInput(f"a service of the demonstration failed: {self._failed}")
+            if time.monotonic() > end:
+                raise BadInput(f"the demonstration is not over after {LONGEST} s: is the machine busy?")
+            return self._played and progress.taken >= len(self.arrived) and not progress.held
+
+        with Checkpoint(None) as kept, self._story():
+            run(rows, self.way.sink, kept, True, OBSERVED, self.progress, show, enough)
+
+    @contextmanager
+    def _story(self) -> Iterator[None]:
+        stop = threading.Event()
+
+        def play() -> None:
+            try:
+                with running_services() as services:
+                    self.shop.play(services, stop.is_set)
+                self._played = True
+            except Exception as error:
+                self._failed = error
+
+        thread = threading.Thread(target=play, name="story")
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()

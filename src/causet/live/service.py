@@ -1,0 +1,37 @@
+"""A service of the demonstration: a process that stamps what it sends, and whose clock is wrong.
+
+It reads what it is to do, a JSON object per line, and writes the envelope of the message that it sends. It
+uses nothing but the standard library and the stamper, as any producer can.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime, timedelta
+
+from causet import Stamper
+
+
+def serve(name: str, skew: int) -> None:
+    """Act until nobody asks any more."""
+    stampers: dict[str, Stamper] = {}
+    for line in sys.stdin:
+        asked = json.loads(line)
+        stamper = stampers.setdefault(asked["tenant"], Stamper(name, asked["tenant"]))
+        for envelope in asked["seen"]:
+            if envelope["source"] != name:
+                stamper.saw(envelope)
+        clock = datetime.now(UTC) + timedelta(milliseconds=skew)
+        envelope = stamper.stamp(
+            {"text": asked["text"]},
+            type=asked["type"],
+            subject=asked["subject"],
+            time=clock.isoformat(timespec="milliseconds"),
+        )
+        sys.stdout.write(json.dumps(envelope) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], int(sys.argv[2]))

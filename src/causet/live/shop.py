@@ -1,0 +1,176 @@
+"""The story of the demonstration: a shop whose services answer each other, each with a clock of its own.
+
+A customer orders; the shop accepts; the bank is paid; the warehouse sends a parcel; the customer asks where
+it is, is answered, and may want the money back. Whoever acts has seen what it acts on, and says so in the
+stamp. The services are processes (`python -m causet.live.service`), and their clocks differ by seconds.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+Envelope = dict[str, Any]
+
+SKEWS = {"customers": 0, "shop": 1400, "bank": -1700, "warehouse": 900, "support": -600}
+"""The services, and how many ms their clocks are ahead."""
+TENANTS = ("bikes", "books", "tea")
+"""Each is a domain of its own: a stream that somebody reads."""
+DELAY = 2.5
+"""Seconds that a message is under way at most."""
+PAUSE = 0.35
+"""Seconds that a service takes to act, at most."""
+COPIES = 0.03
+"""The share of messages that the network gives twice."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that a service does because of earlier steps."""
+
+    service: str
+    kind: str
+    text: str
+    because: tuple[int, ...] = ()
+
+
+STORY = (
+    Step("customers", "order", "I order {what}"),
+    Step("shop", "accepted", "order {number} is accepted", (0,)),
+    Step("bank", "payment", "order {number} is paid", (1,)),
+    Step("warehouse", "parcel", "order {number} is on its way", (2,)),
+    Step("customers", "question", "where is order {number}?", (1,)),
+    Step("support", "answer", "order {number} is on its way, look", (4, 3)),
+    Step("customers", "return", "I send order {number} back, please refund it", (5,)),
+    Step("bank", "refund", "order {number} is refunded", (6, 2)),
+    Step("support", "answer", "your money for order {number} is back", (7,)),
+)
+THINGS = ("a red bicycle", "a book on clocks", "green tea", "a bell", "a lamp", "a second teapot")
+
+
+@dataclass
+class Told:
+    """What happened, as somebody who sees everything would tell it."""
+
+    sent: list[Envelope] = field(default_factory=list)
+    """in the order in which they were sent"""
+    arrived: list[Envelope] = field(default_factory=list)
+    """in the order in which the network gave them, copies too"""
+    because: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """of each message, by its subject, the messages that its sender had seen and acts on"""
+
+
+@dataclass(order=True)
+class _Turn:
+    due: float
+    number: int
+    act: Callable[[], None] = field(compare=False)
+
+
+class Shop:
+    """Plays the story on running services, through a network that reorders."""
+
+    def __init__(self, orders: int, seed: int, publish: Callable[[Envelope], None]) -> None:
+        self.told = Told()
+        self._draw = random.Random(seed)
+        self._orders = orders
+        self._publish = publish
+        self._turns: list[_Turn] = []
+        self._count = 0
+        self._now = 0.0
+
+    def play(self, services: Services, stopped: Callable[[], bool]) -> None:
+        """Play it in real time, until the last message has arrived, or somebody says stop."""
+        begin = time.monotonic()
+        for number in range(1, self._orders + 1):
+            self._later(number * 0.22, partial(self._open, services, number))
+        while self._turns and not stopped():
+            turn = heapq.heappop(self._turns)
+            while (rest := begin + turn.due - time.monotonic()) > 0 and not stopped():
+                time.sleep(min(rest, 0.1))
+            self._now = turn.due
+            turn.act()
+
+    def _later(self, delay: float, act: Callable[[], None]) -> None:
+        self._count += 1
+        heapq.heappush(self._turns, _Turn(self._now + delay, self._count, act))
+
+    def _open(self, services: Services, number: int) -> None:
+        words = {"number": number, "what": self._draw.choice(THINGS)}
+        tenant = self._draw.choice(TENANTS)
+        length = self._draw.choice((4, 6, 6, len(STORY), len(STORY)))
+        done: dict[int, Envelope] = {}
+
+        def act(at: int) -> None:
+            step = STORY[at]
+            seen = [done[cause] for cause in step.because]
+            name = f"{number}.{at + 1} {step.kind}"
+            text = step.text.format(**words)
+            envelope = services.act(step.service, tenant, seen, type=step.kind, subject=name, text=text)
+            done[at] = envelope
+            self.told.sent.append(envelope)
+            self.told.because[name] = tuple(each["subject"] for each in seen)
+            for _ in range(2 if self._draw.random() < COPIES else 1):
+                self._later(self._draw.uniform(0, DELAY), partial(self._arrive, envelope))
+            for later in range(at + 1, length):
+                causes = STORY[later].because
+                if at in causes and all(cause in done for cause in causes):
+                    self._later(self._draw.uniform(0.05, PAUSE), partial(act, later))
+
+        act(0)
+
+    def _arrive(self, envelope: Envelope) -> None:
+        self.told.arrived.append(envelope)
+        self._publish(envelope)
+
+
+class Services:
+    """The services, as processes that are asked to act, one after the other."""
+
+    def __init__(self, processes: dict[str, subprocess.Popen[str]]) -> None:
+        self._processes = processes
+
+    def act(self, service: str, tenant: str, seen: list[Envelope], **what: str) -> Envelope:
+        """Let a service act on what it has seen; the message that it sends."""
+        process = self._processes[service]
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(json.dumps({"tenant": tenant, "seen": seen, **what}) + "\n")
+        process.stdin.flush()
+        found: Envelope = json.loads(process.stdout.readline())
+        return found
+
+
+@contextmanager
+def running_services() -> Iterator[Services]:
+    """The services, for as long as the block lasts."""
+    started: dict[str, subprocess.Popen[str]] = {}
+    try:
+        for name, skew in SKEWS.items():
+            command = [sys.executable, "-m", "causet.live.service", name, str(skew)]
+            # In a session of its own: an interrupt is for whoever tells the story, who ends the services.
+            started[name] = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+                start_new_session=True,
+            )
+        yield Services(started)
+    finally:
+        for process in started.values():
+            process.terminate()
+        for process in started.values():
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()

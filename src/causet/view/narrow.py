@@ -1,0 +1,86 @@
+"""Less of an execution: the processes, the stretch or the surroundings that somebody asks for."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from causet.model import BadInput, some_of
+from causet.view.payload import Laid
+
+MOST_EVENTS = 200_000
+"""Events that a page shows unless it is told otherwise."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be shown of an execution."""
+
+    most: int = MOST_EVENTS
+    processes: Collection[str] = ()
+    begin: int | None = None
+    end: int | None = None
+    """positions, from and up to, not including"""
+    around: str | None = None
+    """an event's id: what is nearest to it, along causes and effects"""
+
+    def of(self, laid: Laid) -> Laid:
+        """That much of it, with a sentence about what is left out; BadInput if there is nothing such."""
+        numbers: Sequence[int] = range(len(laid.events))
+        if self.processes:
+            known = {event.process for event in laid.events}
+            unknown = [name for name in self.processes if name not in known]
+            if unknown:
+                raise BadInput(f"there is no process {some_of(unknown)}; there are {some_of(sorted(known))}")
+            numbers = [number for number in numbers if laid.events[number].process in self.processes]
+        if self.begin is not None or self.end is not None:
+            low, high = self.begin or 0, len(laid.events) if self.end is None else self.end
+            numbers = [number for number in numbers if low <= number < high]
+            if not numbers:
+                raise BadInput(f"there is no event at positions {low} to {high}; there are {laid.total:,}")
+        if self.around is not None:
+            numbers = _nearest(laid, self.around, set(numbers), self.most)
+        chosen = numbers[: self.most]
+        if len(chosen) == len(laid.events):
+            return laid
+        return laid.only(chosen, self._told(len(chosen), len(numbers), laid.total))
+
+    def _told(self, shown: int, asked: int, total: int) -> str:
+        said = f"{shown:,} of {total:,} events are shown"
+        if self.around is not None:
+            said += f": those nearest to {some_of([self.around])}"
+        elif shown < asked:
+            said += ", the first ones in causal order"
+        if shown < asked or self.around is not None:
+            return (
+                f"{said}. To see others: --only-process, --from-position and --to-position, --around; to see "
+                "more at once: --most."
+            )
+        return f"{said}: those that were asked for."
+
+
+def _nearest(laid: Laid, wanted: str, among: set[int], most: int) -> list[int]:
+    """The events nearest to one of them, in order."""
+    found = [number for number, event in enumerate(laid.events) if event.id == wanted]
+    if not found:
+        raise BadInput(f"there is no event {some_of([wanted])}")
+    beside: list[list[int]] = [[] for _ in laid.events]
+    last: dict[str, int] = {}
+    for number, event in enumerate(laid.events):
+        before = [*laid.causes[number], *([last[event.process]] if event.process in last else [])]
+        last[event.process] = number
+        for cause in before:
+            beside[cause].append(number)
+            beside[number].append(cause)
+    seen, todo = {found[0]}, deque([found[0]])
+    kept: list[int] = []
+    while todo and len(kept) < most:
+        number = todo.popleft()
+        if number in among:
+            kept.append(number)
+        for near in beside[number]:
+            if near not in seen:
+                seen.add(near)
+                todo.append(near)
+    return sorted(kept)

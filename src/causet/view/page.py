@@ -1,0 +1,55 @@
+"""Executions as one page that needs no network: the built front end, with the data put into it.
+
+The front end is in `web/`; what is built of it is `page.html` beside this file.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from causet.formats.files import reason
+from causet.model import BadInput, Event
+from causet.view.judged import judged
+from causet.view.narrow import Wanted
+from causet.view.payload import Laid, encode
+
+_DATA, _TITLE = "@@CAUSET-DATA@@", "@@CAUSET-TITLE@@"
+
+
+def page(kind: str, title: str, laid: Sequence[Laid], report: Mapping[str, Any] | None = None) -> str:
+    """The page as text: `view`, `compare` or `report`."""
+    data = encode(kind, title, laid, report)
+    # The title first: whatever it says, it cannot take the place of the data.
+    before, _, after = _built().partition(_DATA)
+    return f"{before.replace(_TITLE, html.escape(title), 1)}{data}{after}"
+
+
+@cache
+def _built() -> str:
+    return (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
+
+
+def view_of(events: Sequence[Event], name: str, wanted: Wanted | None = None) -> Laid:
+    """An execution as a page shows it: judged, and as much of it as is wanted."""
+    return (wanted or Wanted()).of(judged(Laid.of(name, events)))
+
+
+def write_page(path: Path, events: Sequence[Event], title: str) -> Path:
+    """Write the page of an execution; where it is."""
+    return write_text(path, page("view", title, [view_of(events, title)]))
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a page whole, or not at all."""
+    half = path.with_name(f".{path.name}.part")
+    try:
+        half.write_text(text, encoding="utf-8")
+        half.replace(path)
+    except OSError as error:
+        half.unlink(missing_ok=True)
+        raise BadInput(f"{path} cannot be written: {reason(error)}") from None
+    return path

@@ -1,0 +1,226 @@
+"""Executions as a page takes them: columns of numbers and one table of texts, compressed.
+
+    base64( zlib( length of header | header as JSON | column | column | … ) )
+
+A page is read by nobody but its own script, which checks every length and index again. Whatever texts there
+are, the letters of base64 cannot end a script element.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from causet.model import Event
+from causet.view.ordered import causes_of, in_order, natural, sends_of
+
+Array = np.ndarray[Any, Any]
+
+VERSION = 1
+KINDS = {"local": 0, "send": 1, "receive": 2, "deliver": 3}
+NONE = -1
+LONGEST_TEXT = 10_000
+"""Letters of a text that go into a page; nobody reads more of it there."""
+MESSAGE, PARENT = 0, 1
+"""Kinds of causes: a message that was sent, or an event that was named."""
+_TYPES = {"uint8": "u8", "uint16": "u16", "uint32": "u32", "int32": "i32", "float64": "f64"}
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A delivery that came too early, by the numbers of events."""
+
+    delivered: int
+    before: int
+    """where that was delivered after all, or else sent"""
+    sentence: str
+    chain: tuple[int, ...] = ()
+    """the sends that prove it"""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    status: str = "unjudged"
+    sentence: str = "Not judged."
+
+
+@dataclass(frozen=True)
+class Laid:
+    """Events in their causal order, some of them shown."""
+
+    name: str
+    events: Sequence[Event]
+    causes: Sequence[Sequence[int]]
+    blocks: Sequence[int]
+    positions: Sequence[int]
+    """of the shown ones in the whole execution"""
+    total: int
+    left_out: str | None = None
+    violations: Sequence[Violation] = ()
+    verdict: Verdict = field(default_factory=Verdict)
+
+    @classmethod
+    def of(cls, name: str, events: Sequence[Event]) -> Laid:
+        """All events, in order; BadInput if their causes go round in a circle."""
+        given = sorted(events, key=lambda event: (event.process, event.seq, event.id))
+        causes = causes_of(given, sends_of(given))
+        order = in_order(given, causes)
+        rank = {position: number for number, (position, _) in enumerate(order)}
+        return cls(
+            name,
+            [given[position] for position, _ in order],
+            [[rank[cause] for cause in causes[position]] for position, _ in order],
+            [block for _, block in order],
+            range(len(given)),
+            len(given),
+        )
+
+    def only(self, numbers: Sequence[int], left_out: str) -> Laid:
+        """With these events alone, by their numbers, which go up."""
+        rank = {number: at for at, number in enumerate(numbers)}
+        return Laid(
+            self.name,
+            [self.events[number] for number in numbers],
+            [[rank[cause] for cause in self.causes[number] if cause in rank] for number in numbers],
+            [self.blocks[number] for number in numbers],
+            [self.positions[number] for number in numbers],
+            self.total,
+            left_out,
+            [
+                Violation(
+                    rank[each.delivered],
+                    rank.get(each.before, NONE),
+                    each.sentence,
+                    tuple(rank[send] for send in each.chain if send in rank),
+                )
+                for each in self.violations
+                if each.delivered in rank
+            ],
+            self.verdict,
+        )
+
+
+def encode(kind: str, title: str, laid: Iterable[Laid], report: Mapping[str, Any] | None = None) -> str:
+    """The data of a page, as text."""
+    columns = _Columns()
+    executions = [_execution(each, columns) for each in laid]
+    header = {"version": VERSION, "kind": kind, "title": title, "executions": executions, "report": report}
+    # Half of a surrogate pair is no text; it is shown as what it is.
+    head = json.dumps(header, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")
+    begin = len(head).to_bytes(4, "little") + head
+    padding = bytes(-len(begin) % 8)
+    return base64.b64encode(zlib.compress(begin + padding + bytes(columns.data), 6)).decode()
+
+
+class _Columns:
+    """Arrays, one after the other."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def add(self, values: Array) -> dict[str, Any]:
+        found = {"at": len(self.data), "length": len(values), "type": _TYPES[values.dtype.name]}
+        self.data += values.tobytes()
+        self.data += bytes(-len(self.data) % 8)
+        return found
+
+
+class _Texts:
+    """The texts of an execution, each once."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, int] = {}
+
+    def number(self, text: object) -> int:
+        if text is None or text == "":
+            return NONE
+        shown = str(text)
+        if len(shown) > LONGEST_TEXT:
+            shown = f"{shown[:LONGEST_TEXT]}… ({len(shown):,} letters)"
+        return self.texts.setdefault(shown, len(self.texts))
+
+
+def _execution(laid: Laid, columns: _Columns) -> dict[str, Any]:
+    events = laid.events
+    names = sorted({event.process for event in events}, key=natural)
+    lane = {name: number for number, name in enumerate(names)}
+    texts = _Texts()
+    begins = np.zeros(len(events) + 1, np.uint32)
+    np.cumsum([len(each) for each in laid.causes], out=begins[1:])
+    causes: list[int] = []
+    kinds: list[int] = []
+    for event, its in zip(events, laid.causes, strict=True):
+        causes += its
+        kinds += [
+            MESSAGE
+            if event.kind in ("receive", "deliver")
+            and events[cause].kind == "send"
+            and events[cause].message == event.message
+            else PARENT
+            for cause in its
+        ]
+    given: dict[str, Array] = {
+        "process": np.array([lane[event.process] for event in events], np.uint32),
+        "seq": np.array([event.seq for event in events], np.float64),
+        "kind": np.array([KINDS[event.kind] for event in events], np.uint8),
+        "control": np.array([event.control for event in events], np.uint8),
+        "block": np.array(laid.blocks, np.uint32),
+        "time": np.array([math.nan if e.time is None else e.time for e in events], np.float64),
+        "position": np.array(laid.positions, np.float64),
+        "message": _numbers(texts, (event.message for event in events)),
+        "id": _numbers(texts, (None if e.id == f"{e.process}#{e.seq}" else e.id for e in events)),
+        "text": _numbers(texts, (event.text for event in events)),
+        "group": _numbers(texts, (event.group for event in events)),
+        "fault": _numbers(texts, (fault_of(event) for event in events)),
+        "causeBegin": begins,
+        "cause": np.array(causes, np.uint32),
+        "causeKind": np.array(kinds, np.uint8),
+    }
+    return {
+        "name": laid.name,
+        "processes": names,
+        "strings": list(texts.texts),
+        "events": len(events),
+        "total": laid.total,
+        "leftOut": laid.left_out,
+        "timeUnit": None,
+        "columns": {name: columns.add(values) for name, values in given.items()},
+        "violations": [
+            {
+                "delivered": each.delivered,
+                "before": each.before,
+                "sentence": each.sentence,
+                "chain": list(each.chain),
+            }
+            for each in laid.violations
+        ],
+        "verdict": {"status": laid.verdict.status, "sentence": laid.verdict.sentence},
+    }
+
+
+def _numbers(texts: _Texts, values: Iterable[object]) -> Array:
+    return np.array([texts.number(value) for value in values], np.int32)
+
+
+FAULTS = ("kill", "killed", "crash", "crashed", "restart", "restarted", "recover", "recovered")
+
+
+def fault_of(event: Event) -> str | None:
+    """The fault that an event is, if the trace names it: in a field `fault`, or as the text of a local step
+    that begins so.
+
+    >>> fault_of(Event("p1", 3, text="kill -9 by the test"))
+    'kill -9 by the test'
+    """
+    named = event.extra.get("fault")
+    if isinstance(named, str) and named:
+        return named
+    first = event.text.split(maxsplit=1)[0].lower().rstrip(":.,") if event.text and event.text.strip() else ""
+    return event.text if event.kind == "local" and first in FAULTS else None
