@@ -7,7 +7,14 @@ from typing import Any
 
 import click
 
-from causet.cli.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
+from causet.cli.inputs import (
+    fault_lines,
+    fault_record,
+    input_options,
+    refuse_faults,
+    report_option,
+    strict_option,
+)
 from causet.cli.printing import json_option, print_json
 from causet.cli.spark import spark_options
 from causet.cli.trace import execution
@@ -19,12 +26,14 @@ FINE = 0
 @click.argument("inputs", metavar="TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @input_options
 @strict_option
+@report_option
 @spark_options
 @json_option
 def audit(
     inputs: tuple[Path, ...],
     form: str | None,
     strict: bool,
+    report: Path | None,
     as_json: bool,
     master: str | None,
     conf: dict[str, str],
@@ -39,6 +48,7 @@ def audit(
     Examples:
       causet audit trace.jsonl
       causet audit --from git .
+      causet audit --report audit.html trace.jsonl
     """
     with execution(inputs, form, options, master, conf, "auditing") as source:
         from causet.spark.auditing import audit as audited
@@ -47,6 +57,12 @@ def audit(
         faults = [*source.faults, *found.faults]
         if strict:
             refuse_faults(faults)
+        if report is not None:
+            from causet.spark.reporting import audit_report
+            from causet.view.page import write_text
+
+            title = f"causet audit {' '.join(path.name or str(path) for path in inputs[:3])}"
+            write_text(report, audit_report(title, found).page())
         if as_json:
             print_json({**found.summary(), "faults": [fault_record(fault) for fault in faults]})
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -90,3 +91,12 @@ def fault_lines(faults: Sequence[Fault]) -> list[str]:
         if fault.count > len(fault.places) > 0:
             lines.append(f"    and {fault.count - len(fault.places):,} more")
     return lines
+
+
+def report_option(function: F) -> F:
+    return click.option(
+        "--report",
+        metavar="PAGE",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Also write what was found as a page, with drawings and figures.",
+    )(function)

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from causet.cli.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
+from causet.cli.inputs import (
+    fault_lines,
+    fault_record,
+    input_options,
+    refuse_faults,
+    report_option,
+    strict_option,
+)
 from causet.cli.printing import json_option
 from causet.cli.spark import spark_options
 from causet.cli.trace import execution
@@ -39,6 +46,7 @@ TOLD = 20
 )
 @input_options
 @strict_option
+@report_option
 @spark_options
 @json_option
 def verify(
@@ -46,6 +54,7 @@ def verify(
     chains: int,
     form: str | None,
     strict: bool,
+    report: Path | None,
     as_json: bool,
     master: str | None,
     conf: dict[str, str],
@@ -68,6 +77,7 @@ def verify(
     Examples:
       causet verify trace.jsonl
       causet verify --json trace.parquet > verdict.json
+      causet verify --report verdict.html trace.jsonl
     """
     with execution(inputs, form, options, master, conf, "verifying") as source:
         from causet.spark.verification import verify as judged
@@ -77,6 +87,13 @@ def verify(
         if strict:
             refuse_faults(faults)
         status = "unknown" if verdict.status in ("valid", "vacuous") and source.faults else verdict.status
+        if report is not None:
+            from causet.spark.reporting import verify_report
+            from causet.view.page import write_text
+
+            title = f"causet verify {' '.join(path.name for path in inputs[:3])}"
+            made = verify_report(title, source.events, verdict, status, faults)
+            write_text(report, made.page())
         if as_json:
             for part in _json(verdict, status, faults):
                 click.echo(part, nl=False)

@@ -1,0 +1,222 @@
+"""Report pages of `verify` and `audit`: what was found, with proofs and figures, from DataFrames.
+
+Only sums and the events of proofs leave Spark, so a report of any execution stays small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from causet.formats.execution import Fault
+from causet.model import Event
+from causet.spark.auditing import Audit, Tally
+from causet.spark.verification import Verdict as Verified
+from causet.view.judged import SENTENCES
+from causet.view.payload import Verdict
+from causet.view.proofs import proof
+from causet.view.report import MOST_PROOFS, Figure, Proof, Report, bars, heat
+
+BINS = 30
+MOMENTS = 200
+"""Points of a line over time."""
+MOST_PAIRS = 2_000
+
+
+def verify_report(
+    title: str, events: DataFrame, verdict: Verified, status: str, faults: Sequence[Fault]
+) -> Report:
+    """What `verify` found."""
+    counts = verdict.counts
+    words = {
+        "violations": "delivered too early",
+        "duplicates": "delivered more than once",
+        "strangers": "delivered where not addressed",
+    }
+    wrong = ", ".join(f"{counts[name]:,} {what}" for name, what in words.items() if counts[name])
+    said = f"{wrong[:1].upper()}{wrong[1:]}." if wrong else SENTENCES.get(status, status)
+    facts = [
+        ("events", f"{verdict.events:,}"),
+        ("messages", f"{verdict.messages:,}"),
+        ("deliveries", f"{verdict.deliveries:,}"),
+        *((what, f"{counts[name]:,}") for name, what in words.items()),
+        ("never delivered where addressed", f"{counts['undelivered']:,}"),
+        *((fault.kind, f"{fault.count:,}") for fault in faults),
+    ]
+    rows = verdict.violations.limit(MOST_PROOFS).collect() if counts["violations"] else []
+    report = Report(title, Verdict(status, said), facts, _proofs(events, rows, verdict.senders))
+    if counts["violations"]:
+        by_process = {
+            row["process"]: row["count"] for row in verdict.violations.groupBy("process").count().collect()
+        }
+        report.figures.append(
+            bars("too-early", "Deliveries that came too early, by process", by_process, y_label="deliveries")
+        )
+    report.figures += _of_deliveries(events)
+    return report
+
+
+def audit_report(title: str, found: Audit) -> Report:
+    """What `audit` found."""
+    orders = (
+        ("file order", found.in_file_order),
+        ("time order", found.in_time_order),
+        ("causal order", found.in_causal_order),
+    )
+    time = found.in_time_order
+    in_file, in_ours = found.in_file_order.wrong_effects, found.in_causal_order.wrong_effects
+    said = (
+        f"{time.wrong_effects:,} of {time.effects:,} effects stand before a cause when sorted by time, "
+        f"{in_file:,} in file order, {in_ours:,} in ours."
+    )
+    pairs = found.pairs.limit(MOST_PAIRS).collect()
+    status = "invalid" if time.wrong_effects or found.in_file_order.wrong_effects else "valid"
+    facts = [
+        ("events", f"{found.events:,}"),
+        ("processes", f"{found.processes:,}"),
+        ("effects", f"{found.effects:,}"),
+        ("events without a time", f"{found.untimed:,}"),
+        *((f"wrong in {name}", _share(tally)) for name, tally in orders),
+    ]
+    wrong = [(row.cause_process, row.effect_process, row.wrong_in_time) for row in pairs if row.wrong_in_time]
+    skews = {
+        f"{row.cause_process} → {row.effect_process}": float(row.worst_skew)
+        for row in pairs
+        if row.worst_skew is not None
+    }
+    figures = [
+        Figure(
+            "orders",
+            "Effects that stand before a cause",
+            [name for name, _ in orders],
+            [tally.wrong_effects for _, tally in orders],
+            y_label="effects",
+        ),
+        heat(
+            "inversions",
+            "Wrong in time order, by pair of processes",
+            wrong,
+            x_label="process of the effect",
+            y_label="process of the cause",
+        ),
+        bars("skew", "Worst skew between clocks", skews, y_label="units of time"),
+    ]
+    return Report(title, Verdict(status, said), facts, figures=figures)
+
+
+def _share(tally: Tally) -> str:
+    return f"{tally.wrong_effects:,} of {tally.effects:,} ({tally.share:.1%})"
+
+
+# ---------------------------------------------------------------- proofs
+
+
+def _proofs(events: DataFrame, rows: Sequence[Row], senders: Mapping[str, str]) -> list[Proof]:
+    """Each with the events of the messages on its chain."""
+    wanted = sorted({name for row in rows for name in (row.delivered, row.before, *(row.because or ()))})
+    if not wanted:
+        return []
+    found = events.where(F.col("message").isin(wanted)).collect()
+    made = []
+    for row in rows:
+        chain = {row.delivered, row.before, *(row.because or ())}
+        people = {row.process, *(senders[name] for name in chain if name in senders)}
+        mine = [each for each in found if each.message in chain and each.process in people]
+        sentence = proof(row.process, row.delivered, row.before, row.because or (), senders)
+        made.append(Proof(sentence, _events(mine), row.process, row.delivered, row.before))
+    return made
+
+
+def _events(rows: Sequence[Row]) -> list[Event]:
+    """Without the time: what is drawn is the order."""
+    return [
+        Event(
+            process=row.process,
+            seq=row.seq,
+            kind=row.kind,
+            message=row.message,
+            to=tuple(row.to) if row.kind == "send" and row.to is not None else None,
+        )
+        for row in rows
+    ]
+
+
+# ---------------------------------------------------------------- figures
+
+
+def _of_deliveries(events: DataFrame) -> list[Figure]:
+    """Waiting times, messages held over time, and sizes of stamps, as far as the trace has them."""
+    figures = []
+    timed = "time" in events.columns and isinstance(events.schema["time"].dataType, T.NumericType)
+    if timed:
+        came = _at(events, "receive", "came")
+        went = _at(events, "deliver", "went")
+        both = came.join(went, ["process", "message"]).cache()
+        waits = both.select((F.col("went") - F.col("came")).cast("double").alias("value"))
+        figures.append(_histogram("waits", "Time between reception and delivery", waits, "units of time"))
+        figures.append(_held(both))
+        both.unpersist()
+    for name, title in (("stamp_bytes", "Sizes of stamps"), ("stamp_entries", "Entries of stamps")):
+        if name in events.columns:
+            sizes = events.where(F.col("kind") == "send").select(F.col(name).cast("double").alias("value"))
+            figures.append(_histogram(name.replace("_", "-"), title, sizes, name.partition("_")[2]))
+    return [figure for figure in figures if figure.x]
+
+
+def _at(events: DataFrame, kind: str, name: str) -> DataFrame:
+    mine = events.where((F.col("kind") == kind) & F.col("time").isNotNull() & F.col("message").isNotNull())
+    return mine.groupBy("process", "message").agg(F.min("time").alias(name))
+
+
+def _histogram(name: str, title: str, values: DataFrame, unit: str) -> Figure:
+    low, high, count = values.agg(F.min("value"), F.max("value"), F.count("value")).collect()[0]
+    if not count:
+        return Figure(name, title, [])
+    width = (high - low) / BINS or 1.0
+    bins = F.least(F.floor((F.col("value") - F.lit(low)) / F.lit(width)), F.lit(BINS - 1)).alias("bin")
+    found = {
+        row["bin"]: row["count"] for row in values.where("value is not null").groupBy(bins).count().collect()
+    }
+    filled = range(BINS) if high > low else range(1)
+    return Figure(
+        name,
+        title,
+        [_plain(low + number * width) for number in filled],
+        [found.get(number, 0) for number in filled],
+        x_label=f"{unit}, from",
+        y_label="messages",
+        note=f"{count:,} messages, from {_plain(low)} to {_plain(high)}.",
+    )
+
+
+def _held(both: DataFrame) -> Figure:
+    """How many messages were received and not delivered yet, over time."""
+    title = "Messages held back, over time"
+    low, high = both.agg(F.min("came"), F.max("went")).collect()[0]
+    if low is None or high <= low:
+        return Figure("held", title, [])
+    width = (high - low) / MOMENTS
+
+    def steps(name: str, change: int) -> DataFrame:
+        moment = F.floor((F.col(name) - F.lit(low)) / F.lit(width)).alias("moment")
+        return both.select(moment, F.lit(change).alias("change"))
+
+    changes = (
+        steps("came", 1).unionAll(steps("went", -1)).groupBy("moment").agg(F.sum("change").alias("change"))
+    )
+    found = {row["moment"]: row["change"] for row in changes.collect()}
+    held, line = 0, []
+    for moment in range(MOMENTS + 1):
+        held += found.get(moment, 0)
+        line.append(held)
+    times: list[Any] = [_plain(low + moment * width) for moment in range(MOMENTS + 1)]
+    return Figure("held", title, times, line, kind="steps", x_label="time", y_label="messages")
+
+
+def _plain(value: float) -> float | int:
+    """Short enough for an axis."""
+    return int(value) if float(value).is_integer() else float(f"{value:.4g}")
