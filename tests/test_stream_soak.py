@@ -29,8 +29,8 @@ def write_batches(folder: Path) -> None:
     step = turn // RECEIVERS
     source, number = step % SOURCES, step // SOURCES + 1
     cause = np.where(source > 0, number, number - 1)
-    names = np.array([f"s{each}" for each in range(SOURCES)])
-    before = names[(source - 1) % SOURCES]
+    names = np.array([[f"r{of}s{each}" for each in range(SOURCES)] for of in range(RECEIVERS)])
+    before = names[receiver, (source - 1) % SOURCES]
     came = np.argsort(turn + np.random.default_rng(5).integers(0, 64, rows), kind="stable")
     for each in range(BATCHES):
         mine = came[each * BATCH : (each + 1) * BATCH]
@@ -38,7 +38,7 @@ def write_batches(folder: Path) -> None:
         table = pa.table(
             {
                 "receiver": pa.array(np.array([f"r{each}" for each in range(RECEIVERS)])[receiver[mine]]),
-                "source": pa.array(names[source[mine]]),
+                "source": pa.array(names[receiver[mine], source[mine]]),
                 "sequence": pa.array(number[mine]),
                 "causaldeps": pa.array([json.dumps({name: at} if at else {}) for name, at in causes]),
                 "rc": pa.array(1_700_000_000_000 + turn[mine] // 100),

@@ -108,6 +108,11 @@ class RcClock:
                 )
             if when.rc > when.r + self.reach:
                 raise BadStamp(f"causaltime {str(when)!r}: c is {when.rc - when.r}, more than {self.reach}")
+            if when.rc + 1 > now + self.reach:
+                raise ClockJumped(
+                    f"causaltime {str(when)!r} is {when.rc - now} ms ahead of this clock, more than ε = "
+                    f"{self.epsilon} ms allows: set the clocks right, or raise epsilon at every source"
+                )
         self.largest = max(now, self.largest, *(when.rc + 1 for when in received))
         return RcTime(self.largest, now)
 

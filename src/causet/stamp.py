@@ -120,6 +120,7 @@ class Stamper:
             self._unsent[number] = envelope
         self.sequence = number
         self._direct = {}
+        self._tidy()
         return envelope
 
     def sent(self, envelope: Mapping[str, Any]) -> None:
@@ -127,6 +128,7 @@ class Stamper:
         number = sequence_of(envelope)
         if self._unsent.pop(number, None) is not None:
             self._write({"sent": number})
+            self._tidy()
 
     def saw(self, envelope: Mapping[str, Any]) -> None:
         """A message was delivered here: what is stamped from now on comes after it.
@@ -152,9 +154,12 @@ class Stamper:
             self.clock.event(when)
         if beats or source == self.source or number <= self._seen.get(source, 0):
             return
-        line = {"saw": [source, number, deps]}
+        line: dict[str, Any] = {"saw": [source, number, deps]}
+        if self.clock is not None:
+            line["rc"] = self.clock.largest
         self._learn(source, number, deps)
         self._write(line)
+        self._tidy()
 
     def _learn(self, source: str, number: int, deps: Mapping[str, int]) -> None:
         for name, least in deps.items():
@@ -231,11 +236,17 @@ class Stamper:
             self._unsent.pop(line["sent"], None)
         elif "saw" in line:
             self._learn(*line["saw"])
+            if self.clock is not None and line.get("rc") is not None:
+                self.clock.not_before(line["rc"])
 
     def _write(self, line: Mapping[str, Any]) -> None:
+        if self._journal is not None:
+            self._journal.append(line)
+
+    def _tidy(self) -> None:
+        """Write the file anew when it is long; only when everything in it is known here."""
         if self._journal is None:
             return
-        self._journal.append(line)
         if self._journal.lines > JOURNAL_LINES + 2 * len(self._unsent):
             self._journal.begin(self._state(), [{"stamped": each} for each in self._unsent.values()])
 
@@ -262,7 +273,7 @@ class _Journal:
             try:
                 found.append(_state_of(line, "") if number == 1 else json.loads(line))
             except (ValueError, BadInput) as error:
-                raise BadInput(f"{self._path}, line {number}: not written by a stamper{error}") from None
+                raise BadInput(f"{self._path}, line {number}: not written by a stamper: {error}") from None
         return found
 
     def begin(self, state: Mapping[str, Any], kept: Iterable[Mapping[str, Any]]) -> None:
@@ -285,7 +296,10 @@ class _Journal:
         assert self._file is not None
         raw = _line(line)
         try:
-            if os.write(self._file, raw) != len(raw):
+            written = os.write(self._file, raw)
+            if written != len(raw):
+                # Half a line must not stand before what is written next.
+                os.ftruncate(self._file, os.fstat(self._file).st_size - written)
                 raise OSError(0, "the disk is full")
             if self._durable:
                 os.fsync(self._file)

@@ -1,0 +1,117 @@
+"""An execution in a notebook: the same page, in a frame that shows itself.
+
+import causet
+causet.view("trace.jsonl")          # a file
+causet.view(events)                 # a pandas or Spark DataFrame with the columns of a trace
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from causet.model import BadInput, Event
+from causet.view.narrow import MOST_EVENTS, Wanted
+from causet.view.page import page, view_of, write_text
+
+HEIGHT = 640
+MOST_ROWS = 100_000
+"""Rows of a Spark DataFrame that come to the notebook, at most."""
+
+
+WHOLE = ("seq", "stamp_entries", "stamp_bytes")
+
+
+class View:
+    """A picture of an execution. In a notebook it shows itself; `save` writes it as a page."""
+
+    def __init__(self, text: str, told: str, height: int) -> None:
+        self.page = text
+        self.told = told
+        """in one line: how many events, the verdict, and what is left out"""
+        self.height = height
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page; where it is."""
+        return write_text(Path(path), self.page)
+
+    def __repr__(self) -> str:
+        return f"<causet view: {self.told}>"
+
+    def _repr_html_(self) -> str:
+        # A frame of its own, without access to the notebook: whatever a trace says stays in it.
+        data = base64.b64encode(self.page.encode()).decode()
+        return (
+            f'<iframe title="causet: {_plain(self.told)}" sandbox="allow-scripts allow-downloads" '
+            f'style="width:100%;height:{self.height}px;border:1px solid #8888" '
+            f'src="data:text/html;base64,{data}"></iframe>'
+        )
+
+
+def view(
+    trace: Any,
+    *,
+    title: str = "trace",
+    most: int = MOST_EVENTS,
+    processes: Iterable[str] = (),
+    around: str | None = None,
+    height: int = HEIGHT,
+) -> View:
+    """Draw an execution: a file, a list of events or records, a pandas or a Spark DataFrame.
+
+    Of a Spark DataFrame the first 100,000 rows are taken, or `most` if that is fewer, by process and seq; the
+    picture says so if there are more.
+
+    >>> view([{"process": "p1", "seq": 1, "kind": "send", "message": "a", "to": ["p2"]}])
+    <causet view: 1 event. Nothing is delivered, so there is no order of deliveries to judge.>
+    """
+    events, cut = _events(trace, most)
+    if not events:
+        raise BadInput("there is no event to draw")
+    laid = view_of(events, title, Wanted(most, tuple(processes), around=around))
+    count = len(laid.events)
+    said = f"{count:,} event{'' if count == 1 else 's'}. {laid.verdict.sentence}"
+    said = " ".join(part for part in (said, cut, laid.left_out) if part)
+    return View(page("view", title, [laid]), said, height)
+
+
+def _events(trace: Any, most: int) -> tuple[list[Event], str]:
+    """The events, and what was cut off."""
+    if isinstance(trace, str | Path):
+        from causet.formats.registry import read_executions
+
+        return [event for found in read_executions(trace) for event in found.events], ""
+    if hasattr(trace, "sparkSession"):
+        limit = min(most, MOST_ROWS)
+        rows = trace.orderBy("process", "seq").limit(limit + 1).collect()
+        cut = f"Only the first {limit:,} rows of the DataFrame are drawn." if len(rows) > limit else ""
+        return [_event(row.asDict()) for row in rows[:limit]], cut
+    if hasattr(trace, "to_dict") and hasattr(trace, "columns"):
+        return [_event(row) for row in trace.to_dict("records")], ""
+    return [each if isinstance(each, Event) else _event(each) for each in trace], ""
+
+
+def _event(record: Mapping[str, Any]) -> Event:
+    """A row as an event: what is not there (None, NaN) is left out, arrays are lists."""
+    from causet.formats.strict import Problem
+    from causet.formats.trace import event_of
+
+    given: dict[str, object] = {}
+    whose = f"{record.get('process')}, seq {record.get('seq')}"
+    for name, value in record.items():
+        plain = value.tolist() if hasattr(value, "tolist") else value
+        if plain is None or plain != plain:
+            continue
+        if name in WHOLE and isinstance(plain, float) and plain.is_integer():
+            plain = int(plain)  # pandas makes a float of a whole number where others are missing
+        given[name] = bool(plain) if name == "control" and plain in (0, 1) else plain
+    try:
+        return event_of(given)
+    except Problem as error:
+        raise BadInput(f"the row of {whose[:80]}: {error}") from None
+
+
+def _plain(text: str) -> str:
+    return "".join(letter for letter in text if letter.isalnum() or letter in " ,.:")

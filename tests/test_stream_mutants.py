@@ -1,0 +1,1356 @@
+"""Each rule of the merge of streams, of stamping, and of sinks and checkpoints, dropped or weakened: a check
+that passes without the change must show it.
+
+The definitions are here once more, in a few naive lines; nothing that is expected was computed by the code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import count
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from causet.model import BadInput, BadStamp, CausetError
+from causet.spark.merging import Times, problems
+from stream_faults import Handle, MergeInMemory, Message, message
+from test_pipeline_mutants import Change, modules
+
+Check = Callable[[dict[str, Any], Path], None]
+FOUND = (AssertionError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError, CausetError)
+FOUND_TOO = (OSError, pa.ArrowException, Warning)
+MUTANTS: list[Any] = []
+CHECKS: dict[str, tuple[Check, tuple[str, ...]]] = {}
+"""By name: the check, and the modules that it makes anew."""
+
+
+def check_of(*names: str) -> Callable[[Check], Check]:
+    def noted(check: Check) -> Check:
+        CHECKS[check.__name__.removeprefix("check_")] = check, names
+        return check
+
+    return noted
+
+
+def mutant(check: str, module: str, line: str, becomes: str, rule: str) -> None:
+    MUTANTS.append(pytest.param(check, Change(module, line, becomes), id=rule.replace(" ", "-")))
+
+
+# ---------------------------------------------------------------- the merge, by its definition
+
+SLICE = 20
+
+
+class Defined:
+    """A message is released when the smallest, over live sources, of their largest r exceeds its
+    r + c + δ + ε; those that are released together leave by (r + c, r, source, sequence)."""
+
+    def __init__(self, settings: Any) -> None:
+        self.settings = settings
+        self.largest: dict[str, int | None] = dict.fromkeys(settings.sources)
+        self.bound: int | None = None
+        self.held: list[Message] = []
+        self.gone: list[Message] = []
+        self.came: list[int] = []
+        self.duplicates = 0
+
+    def slowest(self) -> tuple[int | None, str | None]:
+        live = {name: r for name, r in self.largest.items() if name not in self.settings.exclude}
+        silent = sorted(name for name, r in live.items() if r is None)
+        if silent or not live:
+            return None, silent[0] if silent else None
+        return min((r, name) for name, r in live.items() if r is not None)
+
+    def step(self, rows: Sequence[Message]) -> dict[str, list[Message]]:
+        fine = [row for row in rows if row.get("code") is None]
+        for row in fine:
+            before = self.largest.get(row["source"])
+            self.largest[row["source"]] = row["r"] if before is None else max(before, row["r"])
+        old = self.bound
+        smallest, _ = self.slowest()
+        if smallest is not None:
+            reached = smallest - self.settings.delta - self.settings.epsilon
+            self.bound = reached if old is None else max(old, reached)
+        late: list[Message] = []
+        self.duplicates = 0
+        for row in fine:
+            if row["sequence"] is None:
+                continue
+            self.came.append(row["rc"])
+            remembered = [
+                each for each in self.gone if old is None or each["rc"] >= old - self.settings.horizon
+            ]
+            if any(key(row) == key(each) for each in (*remembered, *self.held, *late)):
+                self.duplicates += 1
+            elif old is not None and row["rc"] < old:
+                late.append(row)
+            else:
+                self.held.append(row)
+        free = [row for row in self.held if self.bound is not None and row["rc"] < self.bound]
+        self.held = [row for row in self.held if row not in free]
+        self.gone += [*late, *free]
+        refused = [row for row in rows if row.get("code") is not None]
+        return {"diverted": refused, "late": late, "delivered": sorted(free, key=key)}
+
+
+def key(row: Message) -> tuple[int, int, str, int]:
+    return row["rc"], row["r"], row["source"], row["sequence"]
+
+
+class Messages:
+    """Batches of messages whose times often coincide, with heartbeats, copies and rows that are no messages;
+    most of them about in the order of time."""
+
+    def __init__(self, seed: int, merging: Any) -> None:
+        draw = Random(seed)
+        epsilon, delta = draw.choice([0, 3, 10]), draw.choice([0, 15, 60])
+        names = draw.sample(["b", "a", "Z", "ä", "b1"], draw.randint(2, 4))
+        buckets = draw.randint(1, 4)
+        self.settings = merging.MergeSettings(
+            draw.choice([merging.Times(), merging.Times("rc", "r", "sequence")]),
+            epsilon,
+            delta,
+            tuple(draw.sample([*names, "x"], draw.choice([0, 1, 1, 5]) % (len(names) + 1))),
+            tuple(draw.sample([*names, "x"], draw.choice([0, 0, 1]))),
+            draw.choice([delta + 3 * epsilon, 25, 200]),
+            buckets,
+            draw.randint(1, buckets),
+        )
+        if "x" in self.settings.sources and draw.random() < 0.7:
+            names.append("x")
+        numbers = {name: count(1) for name in names}
+        sent: list[Message] = []
+        rows: list[tuple[float, int, Message]] = []
+        for at in range(draw.randint(10, 60)):
+            now = at * draw.choice([3, 12])
+            name = draw.choice(names)
+            r = now + draw.randint(0, 4)
+            rc = r + draw.randint(0, min(4, 2 * epsilon + 1))
+            row = message(name, next(numbers[name]), rc, r, f"m{at}")
+            kind = draw.random()
+            if kind < 0.1:
+                row["sequence"] = None
+            elif kind < 0.2:
+                row["code"] = draw.randrange(6)
+                if draw.random() < 0.5:
+                    row["r" if row["code"] else "source"] = None
+                else:
+                    row["r"] = row["rc"] = 10**6
+            else:
+                sent.append(row)
+            if kind > 0.8:
+                again = {**draw.choice(sent)}
+                if draw.random() < 0.3:  # no copy: it has another time
+                    name = draw.choice(["rc", "r"])
+                    again |= {name: again[name] + (1 if name == "rc" else -1), "subject": f"n{at}"}
+                rows.append((now + draw.choice([0, 5, 80, 300]), len(rows), again))
+            rows.append((now + draw.choice([0, 5, 30, delta + epsilon, 150]), len(rows), row))
+        last = max(now for now, _, _ in rows)
+        rows += [(last + 1, len(rows), message(name, None, 2000, 2000, "beat")) for name in names]
+        whole = [row for _, _, row in sorted(rows, key=lambda each: each[:2])]
+        self.batches: list[list[Message]] = []
+        while whole:
+            size = draw.choice([1, 4, 9, 30])
+            self.batches.append(whole[:size])
+            whole = whole[size:]
+        self.draw = draw
+
+
+MERGE = ("rcclock", "spark.packing", "spark.segments", "spark.merging", "spark.merging_streams")
+
+
+@check_of(*MERGE)
+def check_merge(made: dict[str, Any], folder: Path) -> None:
+    """Random batches, split among workers; what leaves, in which order, from where, and what is told."""
+    merging = made["spark.merging_streams"]
+    merging.SLICE, merging.BLOB_ROWS, made["spark.segments"].OUT_ROWS = SLICE, 7, 2
+    for seed in range(60):
+        case = Messages(seed, merging)
+        query, defined = MergeInMemory(merging, case.settings), Defined(case.settings)
+        for batch in case.batches:
+            first = defined.bound
+            expected = defined.step(batch)
+            middle = case.draw.randint(0, len(batch))
+            left = query.step([share for share in (batch[:middle], batch[middle:]) if share], case.draw)
+            check_rows(left.rows, expected)
+            check_layout(left, defined, first)
+            check_reports(left.reports, expected, defined)
+            check_state(query)
+
+
+def check_rows(rows: list[Message], expected: dict[str, list[Message]]) -> None:
+    for status, wanted in expected.items():
+        mine = [row["subject"] for row in rows if row["status"] == status]
+        named = [row["subject"] for row in wanted]
+        assert (mine if status == "delivered" else sorted(mine)) == (
+            named if status == "delivered" else sorted(named)
+        )
+    assert len(rows) == sum(map(len, expected.values()))
+    places = [list(expected).index(row["status"]) for row in rows]
+    assert places == sorted(places), "what is released stands behind what leaves by the side"
+    for row in rows:
+        assert (row["problem"] is None) == (row["status"] != "diverted")
+        assert not [name for name in row if name.startswith("__causet_")]
+
+
+def check_layout(left: Any, defined: Defined, first: int | None) -> None:
+    """The stretch of time that is released is cut evenly, at slices, into as many pieces as there are
+    partitions."""
+    parts = defined.settings.parts
+    placed = [
+        (part, defined_rc(row, defined) // SLICE)
+        for part, row in zip(left.parts, left.rows, strict=True)
+        if row["status"] == "delivered"
+    ]
+    assert all(0 <= part < parts for part in left.parts)
+    if not placed or defined.bound is None:
+        return
+    begin = (min(defined.came) if first is None else first) // SLICE
+    width = -(-((defined.bound - 1) // SLICE - begin + 1) // parts)
+    for part, at in placed:
+        assert all(abs(at - other) < width for its, other in placed if its == part)
+
+
+def defined_rc(row: Message, defined: Defined) -> int:
+    (rc,) = {each["rc"] for each in defined.gone if each["subject"] == row["subject"]}
+    return int(rc)
+
+
+def check_reports(reports: list[Message], expected: dict[str, list[Message]], defined: Defined) -> None:
+    told = {
+        name: sum(each[name] for each in reports) for name in ("delivered", "late", "refused", "duplicates")
+    }
+    assert told == {
+        "delivered": len(expected["delivered"]),
+        "late": len(expected["late"]),
+        "refused": len(expected["diverted"]),
+        "duplicates": defined.duplicates,
+    }
+    if len(reports) < defined.settings.buckets:
+        return  # there was nothing but rows that were refused
+    assert sum(each["held"] for each in reports) == len(defined.held)
+    assert {each["bound"] for each in reports} == {defined.bound}
+    oldest = [each["oldest"] for each in reports if each["held"]]
+    assert min(oldest, default=None) == min((row["rc"] for row in defined.held), default=None)
+    smallest, name = defined.slowest()
+    when = "no time" if smallest is None else smallest
+    blocked = f"{name}, heard of last at {when}" if name is not None else None
+    assert {each["blocked"] for each in reports if each["held"]} <= {blocked}
+
+
+def check_state(query: MergeInMemory) -> None:
+    """A segment stays for as long as a row in it is held."""
+    for handle in query.handles:
+        if handle.head.now is None:
+            continue
+        memory = query.module.Memory.from_bytes(handle.head.now[3])
+        assert {number for (number,) in handle.rows.values} == {int(each) >> 32 for each in memory.place}
+        kept = [query.module.from_blob(blob).num_rows for (blob,) in handle.rows.values.values()]
+        assert sum(kept) >= len(memory.place)
+
+
+def merges(line: str, becomes: str, rule: str, module: str = "spark.merging_streams") -> None:
+    mutant("merge", module, line, becomes, rule)
+
+
+SLOWEST = "return min(found) if found else (NEVER, None)"
+merges(SLOWEST, "return max(found) if found else (NEVER, None)", "the slowest source counts")
+merges(
+    SLOWEST, "return sorted(found)[min(1, len(found) - 1)] if found else (NEVER, None)", "each source counts"
+)
+BOUND = "self.slowest()[0] - self.settings.delta - self.settings.epsilon"
+merges(BOUND, "self.slowest()[0] - self.settings.epsilon", "delta is waited for")
+merges(BOUND, "self.slowest()[0] - self.settings.delta", "epsilon is waited for")
+merges(f"max(before, {BOUND})", BOUND, "the bound never falls")
+merges(" if name not in self.settings.exclude]", "]", "who is excluded is not waited for")
+merges("**dict.fromkeys(self.settings.sources, NEVER), ", "", "an expected source is waited for")
+merges(
+    "np.maximum(memory.progress[numbers], list(progress.values()))",
+    "list(progress.values())",
+    "progress never falls",
+)
+merges("progress[name] = max(value, progress.get(name, NEVER))", "progress[name] = value", "progress adds up")
+merges(
+    "np.maximum.at(largest, sources.indices.to_numpy(zero_copy_only=False), r)",
+    "largest[sources.indices.to_numpy(zero_copy_only=False)] = r",
+    "the largest r of a batch counts",
+)
+merges(
+    "yield _packed(list(range(count)), [lowest] * count, [told] * count, [None] * count)",
+    "yield _packed([0], [lowest], [told], [None])",
+    "every bucket hears how far the sources are",
+)
+merges('late, free = keys["rc"] < before,', 'late, free = keys["rc"] < NEVER,', "who is late is marked")
+merges(
+    'late, free = keys["rc"] < before,',
+    'late, free = keys["rc"] <= before,',
+    "who stands at the bound is not late",
+)
+merges(', keys["rc"] < after', ', keys["rc"] <= after', "released is what is below the bound")
+merges("copy[order[same]] = True", "pass", "copies are known")
+merges(
+    "copy[order[same]] = True",
+    "copy[order[np.flatnonzero(same) - 1]] = True",
+    "of copies the first one stays",
+)
+merges(
+    "memory.held[key], new[key]]) for key in KEYS}\n        order",
+    "-1 - memory.held[key], new[key]]) for key in KEYS}\n        order",
+    "a copy of what is held is known",
+)
+merges(
+    "{key: np.concatenate([memory.released[key], memory.held[key], new[key]])",
+    "{key: np.concatenate([-1 - memory.released[key], memory.held[key], new[key]])",
+    "a copy of what was released is known",
+)
+for name in ("rc", "r", "source", "sequence"):
+    merges(
+        "        for key in KEYS:\n            same[1:]",
+        f"        for key in [each for each in KEYS if each != '{name}']:\n            same[1:]",
+        f"copies have the same {name}",
+    )
+ORDER = 'np.lexsort((keys["sequence"], source, keys["r"], keys["rc"]))'
+merges(ORDER, 'np.lexsort((keys["sequence"], source, keys["r"]))', "ordered by rc")
+merges(ORDER, 'np.lexsort((keys["sequence"], source, keys["rc"]))', "ordered by r")
+merges(ORDER, 'np.lexsort((keys["sequence"], keys["r"], keys["rc"]))', "ordered by source")
+merges(ORDER, 'np.lexsort((source, keys["r"], keys["rc"]))', "ordered by sequence")
+merges(ORDER, 'np.lexsort((source, keys["sequence"], keys["r"], keys["rc"]))', "source before sequence")
+merges(ORDER, 'np.lexsort((keys["sequence"], keys["r"], source, keys["rc"]))', "r before source")
+merges(
+    'source = rank[keys["source"]] if len(rank) else',
+    'source = keys["source"] if len(rank) else',
+    "sources by name",
+)
+merges(
+    'np.argsort(np.argsort(np.array(self.memory.names, object), kind="stable"))',
+    'np.argsort(np.array(self.memory.names, object), kind="stable")',
+    "sources by their rank",
+)
+merges(">= after - self.settings.horizon", ">= after", "released messages are remembered")
+merges(
+    ">= after - self.settings.horizon", ">= after - self.settings.horizon + 1", "remembered until the horizon"
+)
+merges(">= after - self.settings.horizon", ">= NEVER", "what is beyond the horizon is forgotten")
+merges("part = (max(at, low) - low) *", "part = (at % 2) *", "partitions stand in the order of time")
+merges("part = (max(at, low) - low) *", "part = 0 *", "every partition has its piece of time")
+merges("// (high - low + 1)", "// max(high - low, 1)", "no partition beyond the last")
+merges("(after - 1) // SLICE", "after // SLICE + 1", "the stretch ends below the bound")
+merges("first = before if before != NEVER else memory.lowest", "first = before", "a stretch begins somewhere")
+merges(
+    "first = before if before != NEVER else memory.lowest",
+    "first = memory.lowest",
+    "a stretch begins at the last bound",
+)
+merges(
+    "lowest if memory.lowest == NEVER else min(memory.lowest, lowest)",
+    "lowest",
+    "the lowest of all batches counts",
+)
+merges("least if lowest is None else min(lowest, least)", "least", "the lowest of a batch counts")
+merges("order = np.flatnonzero(~beats)", "order = np.arange(len(beats))", "a heartbeat is no message")
+merges(
+    "fine = table.filter(pa.array(~refused))",
+    "fine = table.select(['source', self.settings.times.r]).drop_null()",
+    "a refused row is no progress",
+)
+merges(
+    "fine = table.filter(pa.array(~refused))",
+    "numbered = table.column(self.settings.times.sequence).is_valid().to_numpy()\n"
+    "        fine = table.filter(pa.array(~refused & numbered))",
+    "a heartbeat is progress",
+)
+merges("                table = table.filter(pa.array(~refused))\n", "", "a refused row is not merged")
+merges(
+    "yield 0, NEVER, _marked(table.filter(pa.array(refused)), DIVERTED, self.settings.epsilon)",
+    "yield from ()",
+    "a refused row leaves by the side",
+)
+merges(
+    "yield 0, NEVER + 1, leaving", "yield self.settings.parts - 1, 2**40, leaving", "who is late leaves first"
+)
+merges("rc // SLICE % self.settings.buckets", "rc % self.settings.buckets", "a slice is in one bucket")
+merges("sorted(blobs, key=lambda each: each[:2])", "blobs", "blobs are put in order")
+merges(
+    "sorted(blobs, key=lambda each: each[:2])",
+    "sorted(blobs, key=lambda each: (each[0], -each[1]))",
+    "blobs of a slice too",
+)
+merges("not name.startswith(OWN) and ", "", "columns of our own do not leave")
+LOADED = 'return cls(names, values("0"), bound, lowest, keys[0], values("1"), keys[1])'
+for what, becomes in {
+    "names": LOADED.replace("names", "sorted(names)"),
+    "progress": LOADED.replace('values("0")', "np.full(len(names), NEVER)"),
+    "the bound": LOADED.replace("bound", "NEVER"),
+    "the lowest": LOADED.replace("lowest", "NEVER"),
+    "what is held": LOADED.replace("keys[0]", "_no_keys()").replace('values("1")', "_nothing()"),
+    "places": LOADED.replace('values("1")', 'values("1") * 0'),
+    "what was released": LOADED.replace("keys[1]", "_no_keys()"),
+}.items():
+    merges(LOADED, becomes, f"{what} of the last batch")
+merges("self.save(slices.memory.to_bytes(), segments)", "pass", "state is saved")
+merges("[self.bound, self.lowest]", "[self.lowest, self.bound]", "state is saved as it is read")
+merges("            self.number += 1\n", "", "a segment has a number of its own", "spark.segments")
+merges("self._store.removeKey((old,))", "pass", "a segment goes with its last row", "spark.segments")
+merges(
+    "places[order] = (self.number << SEGMENT_BITS) + np.arange(len(order))",
+    "pass",
+    "rows are found where they are kept",
+    "spark.segments",
+)
+merges("begins[np.searchsorted(which, segments)] + rows", "rows", "segments are told apart", "spark.segments")
+merges(
+    "self._head.update((self.version, self.fixed, segments.number, memory))",
+    "self._head.update((self.version, self.fixed, 0, memory))",
+    "numbers of segments go on",
+    "spark.segments",
+)
+
+
+# ---------------------------------------------------------------- stamping
+
+STAMP = ("rcclock", "stamp")
+Key = tuple[str, int]
+
+
+class Chat:
+    """Stampers with files who hear each other, are killed and begin again; all causes are known here."""
+
+    def __init__(self, stamp: Any, folder: Path, seed: int) -> None:
+        self.stamp = stamp
+        self.stamp.JOURNAL_LINES = 4  # so that files are written anew all the time
+        self.folder = folder
+        self.draw = Random(seed)
+        self.now = 1_000_000
+        self.names = ["p1", "p2", "p3"]
+        self.stampers = {name: self.begun(name) for name in self.names}
+        self.past: dict[Key, set[Key]] = {}
+        self.known: dict[str, set[Key]] = {name: set() for name in self.names}
+        self.todo: dict[str, list[Message]] = {name: [] for name in self.names}
+        self.unsent: dict[str, list[Message]] = {name: [] for name in self.names}
+        self.heard = dict.fromkeys(self.names, 0)
+        self.sure = dict.fromkeys(self.names, True)
+        """whether the time of what was heard is known still: see the restart below"""
+        self.said = dict.fromkeys(self.names, 0)
+        self.seen: dict[str, list[Message]] = {name: [] for name in self.names}
+
+    def begun(self, name: str) -> Any:
+        clock = self.stamp.RcClock(50, lambda: self.wall(name), None)
+        return self.stamp.Stamper(name, clock=clock, file=self.folder / name)
+
+    def wall(self, name: str) -> int:
+        return self.now + 20 * self.names.index(name)
+
+    def restart(self, name: str) -> None:
+        self.stampers[name] = self.begun(name)
+        self.sure[name] = False
+        assert self.stampers[name].unsent == self.unsent[name]
+
+    def hear(self, name: str) -> None:
+        def in_turn(envelope: Message) -> bool:
+            its = envelope["source"], int(envelope["sequence"])
+            return not self.past[its] - self.known[name] - {its}
+
+        envelope = self.draw.choice(list(filter(in_turn, self.todo[name])))
+        its = envelope["source"], int(envelope["sequence"])
+        self.todo[name].remove(envelope)
+        self.stampers[name].saw(envelope)
+        self.seen[name].append(envelope)
+        self.known[name] |= self.past[its]
+        self.heard[name] = max(self.heard[name], int(envelope["causaltime"].split()[0]) + 1)
+
+    def say(self, name: str) -> None:
+        for copy in self.seen[name][-3:]:
+            if self.draw.random() < 0.3:
+                self.stampers[name].saw(copy)
+                self.heard[name] = max(self.heard[name], int(copy["causaltime"].split()[0]) + 1)
+        envelope = self.stampers[name].stamp(self.draw.random())
+        before = self.known[name]
+        number = 1 + max((seq for source, seq in before if source == name), default=0)
+        covered = set[Key]().union(*(self.past[other] - {other} for other in before))
+        direct = {other for other in before - covered if other[0] != name}
+        assert int(envelope["sequence"]) == number
+        assert set(json.loads(envelope["causaldeps"]).items()) == direct
+        rc, r = map(int, envelope["causaltime"].split())
+        assert r == self.wall(name)
+        if self.sure[name]:
+            assert rc == max(r, self.heard[name])
+        assert max(r, self.said[name]) <= rc <= max(r, self.heard[name])
+        self.said[name], self.heard[name], self.sure[name] = rc, rc, True
+        self.past[name, number] = {*before, (name, number)}
+        self.known[name] = set(self.past[name, number])
+        self.unsent[name].append(envelope)
+        if self.draw.random() < 0.2:  # its own message comes back
+            self.stampers[name].saw(envelope)
+            self.heard[name] = rc + 1
+        for other in self.names:
+            if other != name:
+                self.todo[other].append(envelope)
+
+    def hand_over(self, name: str) -> None:
+        self.stampers[name].sent(self.unsent[name].pop(self.draw.randrange(len(self.unsent[name]))))
+
+    def run(self, steps: int) -> None:
+        for _ in range(steps):
+            name = self.draw.choice(self.names)
+            what = self.draw.random()
+            self.now += self.draw.choice([0, 0, 1])
+            if what < 0.15:
+                self.restart(name)
+            elif what < 0.3 and self.unsent[name]:
+                self.hand_over(name)
+            elif what < 0.7 and self.todo[name]:
+                self.hear(name)
+            else:
+                self.say(name)
+
+
+@check_of(*STAMP)
+def check_stamps(made: dict[str, Any], folder: Path) -> None:
+    """Numbers, direct causes, times and what was not sent, by their definitions, through restarts."""
+    for seed in range(12):
+        home = folder / f"stamps {seed} {made['stamp'].__name__}"
+        home.mkdir(exist_ok=True)
+        for old in home.iterdir():
+            old.unlink()
+        Chat(made["stamp"], home, seed).run(120)
+
+
+def test_no_number_is_used_again_though_the_file_was_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed right after a stamp whose line was one too many for the file."""
+    from causet import Stamper, stamp
+
+    monkeypatch.setattr(stamp, "JOURNAL_LINES", 4)
+    for seen in range(8):
+        anna, ben = Stamper("anna"), Stamper("ben", file=tmp_path / f"ben {seen}")
+        for _ in range(seen):
+            ben.saw(anna.stamp())
+        first = ben.stamp()
+        again = Stamper("ben", file=tmp_path / f"ben {seen}")
+        assert again.unsent == [first], seen
+        assert int(again.stamp()["sequence"]) == 2
+
+
+def test_a_disk_that_was_full_for_a_while_leaves_a_file_that_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from causet import Stamper
+
+    ben = Stamper("ben", file=tmp_path / "ben")
+    ben.stamp("1")
+    write = os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda file, raw: write(file, raw[:20]))
+        with pytest.raises(BadInput, match="the disk is full"):
+            ben.stamp("2")
+    second = ben.stamp("2")
+    assert Stamper("ben", file=tmp_path / "ben").unsent[1:] == [second]
+
+
+def test_an_effect_is_later_than_its_cause_though_its_source_began_again(tmp_path: Path) -> None:
+    """ben, whose clock is behind by 40 ms, hears anna, is killed, and answers."""
+    from causet import RcClock, Stamper
+
+    def begun() -> Stamper:
+        return Stamper("ben", clock=RcClock(50, lambda: 1_000_000, None), file=tmp_path / "ben")
+
+    question = Stamper("anna", clock=RcClock(50, lambda: 1_000_040, None)).stamp()
+    begun().saw(question)
+    answer = begun().stamp()
+    assert json.loads(answer["causaldeps"]) == {"anna": 1}
+    assert answer["causaltime"] == "1000041 1000000", question["causaltime"]
+
+
+def stamps(line: str, becomes: str, rule: str, module: str = "stamp") -> None:
+    mutant("stamps", module, line, becomes, rule)
+
+
+stamps(
+    "                self.sequence, self._direct = number, {}\n",
+    "                pass\n",
+    "no number is used again",
+)
+stamps("self.sequence = number\n        self._direct = {}", "self._direct = {}", "each number is used once")
+stamps(
+    "self.sequence = number\n        self._direct = {}",
+    "self.sequence = number",
+    "what was answered is no direct cause",
+)
+stamps("                del self._direct[name]", "                pass", "a cause of a cause is not direct")
+stamps("self._direct.get(name, least + 1) <= least", "name in self._direct", "a later cause stays direct")
+stamps(
+    "self._direct.get(name, least + 1) <= least",
+    "self._direct.get(name, least + 1) < least",
+    "the very cause is covered",
+)
+stamps(
+    "self._seen[source] = self._direct[source] = number",
+    "self._seen[source] = number",
+    "what was seen is a cause",
+)
+stamps(
+    "self._seen[source] = self._direct[source] = number",
+    "self._direct[source] = number",
+    "a copy teaches nothing",
+)
+stamps('            self._learn(*line["saw"])', "            pass", "what was seen is known after a restart")
+stamps("if beats or source == self.source or", "if beats or", "its own message teaches a source nothing")
+stamps("        self._write(line)\n", "", "what was seen is written")
+stamps(
+    "raw = _line(line)\n",
+    "raw, self.kept = getattr(self, 'kept', b''), _line(line)\n",
+    "it is written before it leaves",
+)
+stamps('                self._write({"stamped": envelope})\n', "                pass\n", "a stamp is written")
+stamps(
+    "            self._unsent[number] = envelope\n            if number",
+    "            if number",
+    "what was not sent is kept",
+)
+stamps('            self._unsent.pop(line["sent"], None)', "            pass", "what was sent is not kept")
+stamps('self._write({"sent": number})', "pass", "what was sent is written")
+stamps(
+    'self._seen, self._direct = dict(state["seen"]), dict(state["direct"])',
+    "pass",
+    "causes outlive a new file",
+)
+stamps(
+    'self._seen, self._direct = dict(state["seen"]),',
+    "self._seen, self._direct = {},",
+    "copies are known in a new file",
+)
+stamps('self.sequence = state["sequence"]', "pass", "numbers outlive a new file")
+stamps('self.clock.not_before(state["rc"])', "pass", "time outlives a new file")
+stamps("self.clock.not_before(when.rc)", "pass", "time does not go back in a restart")
+stamps("            self.clock.event(when)\n", "            pass\n", "the clock hears what was seen")
+stamps(
+    "if self._journal.lines > JOURNAL_LINES + 2 * len(self._unsent):\n"
+    '            self._journal.begin(self._state(), [{"stamped": each} for each in self._unsent.values()])',
+    "if self._journal.lines > JOURNAL_LINES + 2 * len(self._unsent):\n"
+    "            self._journal.begin(self._state(), [])",
+    "a new file keeps what was not sent",
+)
+
+
+@check_of(*STAMP)
+def check_journal(made: dict[str, Any], folder: Path) -> None:
+    """On the disk before it leaves, if asked for; a file is whole before it takes the place of another; and
+    one that is torn, another's or from the future is no good."""
+    stamp = made["stamp"]
+    file = folder / "journal"
+    file.unlink(missing_ok=True)
+    calls: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("fsync", "replace"):
+            patch.setattr(os, name, partial(noted_call, calls, name, getattr(os, name)))
+        stamper = stamp.Stamper("p", file=file, durable=True)
+        assert calls == ["fsync", "replace"]
+        stamper.stamp("1")
+        assert calls == ["fsync", "replace", "fsync"]
+        stamp.Stamper("q", file=folder / "quick").stamp()
+        assert calls == ["fsync", "replace", "fsync", "fsync", "replace"]
+    (folder / "quick").unlink()
+    written = [json.loads(line) for line in file.read_bytes().splitlines()]
+    assert [each["stamped"]["data"] for each in written[1:]] == ["1"]
+    whole = file.read_bytes()
+    stamper.stamp("2")
+    file.write_bytes(file.read_bytes()[:-3])
+    assert int(stamp.Stamper("p", file=file).stamp()["sequence"]) == 2
+    file.write_bytes(whole.replace(b'"version": 1', b'"version": 2'))
+    refuses(lambda: stamp.Stamper("p", file=file), "version 2")
+    file.write_bytes(whole)
+    refuses(lambda: stamp.Stamper("q", file=file), "this is the file of 'p'")
+    refuses(lambda: stamp.Stamper("p", "elsewhere", file=file), "this is the file of 'p'")
+    assert file.read_bytes() == whole
+
+
+def noted_call(calls: list[str], name: str, call: Callable[..., Any], *arguments: Any) -> Any:
+    calls.append(name)
+    return call(*arguments)
+
+
+def refuses(act: Callable[[], object], said: str, kind: type[Exception] = BadInput) -> None:
+    try:
+        act()
+    except CausetError as error:
+        assert isinstance(error, kind) and said in str(error)
+    else:
+        raise AssertionError("it was accepted")
+
+
+def journals(line: str, becomes: str, rule: str) -> None:
+    mutant("journal", "stamp", line, becomes, rule)
+
+
+journals(
+    "            if self._durable:\n                os.fsync(self._file)\n", "", "durable is on the disk"
+)
+journals("            if self._durable:", "            if True:", "the disk is waited for if asked for")
+journals("                os.fsync(stream.fileno())\n", "", "a new file is whole")
+journals('raw[: raw.rfind(b"\\n") + 1].splitlines()', "raw.splitlines()", "a torn line never counted")
+journals('    if state["version"] != VERSION:', "    if False:", "another version of a stamper is refused")
+journals(
+    'if (state["source"], state["domain"]) != (self.source, self.domain):',
+    "if False:",
+    "the file of another is refused",
+)
+journals(
+    'if (state["source"], state["domain"]) != (self.source, self.domain):',
+    'if state["source"] != self.source:',
+    "the file of another domain is refused",
+)
+
+
+# ---------------------------------------------------------------- the clock
+
+
+@check_of("rcclock")
+def check_clock(made: dict[str, Any], folder: Path) -> None:
+    """r is the wall clock, r + c the largest value known; and what cannot be is refused, and changes
+    nothing."""
+    module = made["rcclock"]
+    time = module.RcTime
+    now = SimpleNamespace(wall=1000, steady=5)
+
+    def begun() -> Any:
+        now.wall, now.steady = 1000, 5
+        return module.RcClock(50, lambda: now.wall, lambda: now.steady)
+
+    def pass_by(wall: int, steady: int) -> None:
+        now.wall += wall
+        now.steady += steady
+
+    clock = begun()
+    assert clock.event() == (1000, 1000)
+    assert clock.event(time(1020, 1010), time(1015, 1015)) == (1021, 1000), "above the largest one heard"
+    pass_by(5, 5)
+    assert clock.event() == (1021, 1005), "what was known stays known"
+    pass_by(100, 100)
+    assert clock.event(time(1020, 1010)) == (1105, 1105), "the wall clock has caught up"
+    clock.not_before(1120)
+    clock.not_before(1110)
+    assert clock.event() == (1120, 1105)
+
+    clock = begun()
+    clock.event()
+    assert clock.event(time(1050, 1050)) == (1051, 1000), "ahead by ε may be"
+    refuses(lambda: clock.event(time(1051, 1051)), "51 ms ahead of this clock", module.ClockJumped)
+    assert clock.event(time(1100, 999)) == (1101, 1000) and begun().reach == 101
+    refuses(lambda: begun().event(time(1101, 1000)), "101 ms ahead", module.ClockJumped)
+    refuses(lambda: begun().event(time(1102, 1000)), "c is 102", BadStamp)
+    refuses(lambda: begun().event(time(1040, 1040), time(1051, 1051)), "51 ms ahead", module.ClockJumped)
+    clock = begun()
+    refuses(lambda: clock.event(time(1040, 1040), time(1102, 1000)), "c is 102", BadStamp)
+    assert clock.event() == (1000, 1000), "what is refused changes nothing"
+
+    for jump in (51, -51):
+        clock = begun()
+        clock.event()
+        pass_by(jump, 0)
+        refuses(clock.event, f"jumped by {jump} ms", module.ClockJumped)
+        assert clock.event().r == now.wall, "said once"
+        pass_by(50, 0)
+        clock.event()
+    clock = begun()
+    clock.not_before(1101)
+    assert clock.event() == (1101, 1000)
+    clock.not_before(1102)
+    refuses(clock.event, "set back", module.ClockJumped)
+
+    assert time.parse("12 5") == (12, 5) == time.parse(str(time(12, 5)))
+    for text in ("5 12", f"{2**53} 1", "1", "1 2 3", "-1 -1", "٣ ٣", None):
+        refuses(lambda text=text: time.parse(text), "causaltime", BadStamp)  # type: ignore[misc]
+
+
+def clocks(line: str, becomes: str, rule: str) -> None:
+    mutant("clock", "rcclock", line, becomes, rule)
+
+
+LARGEST = "max(now, self.largest, *(when.rc + 1 for when in received))"
+clocks(
+    LARGEST, "max(now, self.largest, *(when.rc for when in received))", "an effect is later than its cause"
+)
+clocks(LARGEST, "max(now, self.largest, *(when.r + 1 for when in received))", "what others heard of counts")
+clocks(LARGEST, "max(self.largest, *(when.rc + 1 for when in received), 0)", "the clock on the wall counts")
+clocks(LARGEST, "max(now, *(when.rc + 1 for when in received), 0)", "what was heard before counts")
+clocks("return RcTime(self.largest, now)", "return RcTime(self.largest, self.largest)", "r is the wall clock")
+clocks("if when.r > now + self.epsilon:", "if False:", "a clock that is ahead is refused")
+clocks(
+    "if when.r > now + self.epsilon:",
+    "if when.r > now + self.reach:",
+    "no clock is ahead by more than epsilon",
+)
+clocks(
+    "if when.r > now + self.epsilon:", "if when.r >= now + self.epsilon:", "a clock may be ahead by epsilon"
+)
+clocks("if when.rc > when.r + self.reach:", "if False:", "c too large is refused")
+clocks("if when.rc + 1 > now + self.reach:", "if False:", "a time far ahead is refused")
+clocks("if when.rc + 1 > now + self.reach:", "if when.rc + 1 >= now + self.reach:", "as far ahead as may be")
+clocks("if when.rc > when.r + self.reach:", "if when.rc >= when.r + self.reach:", "the largest c is fine")
+clocks("return 2 * epsilon + 1", "return 2 * epsilon", "c has room for a tick")
+clocks("elif abs(apart - self._apart) > self.epsilon:", "elif False:", "a jump is refused")
+clocks(
+    "elif abs(apart - self._apart) > self.epsilon:",
+    "elif apart - self._apart > self.epsilon:",
+    "a jump back is refused",
+)
+clocks("elif abs(apart - self._apart) > self.epsilon:", "elif apart != self._apart:", "a clock may drift")
+clocks("jump, self._apart = apart - self._apart, apart", "jump = apart - self._apart", "a jump is said once")
+clocks("if self.largest > now + self.reach:", "if False:", "a clock that was set back is refused")
+clocks("self.largest = max(self.largest, rc)", "self.largest = rc", "what is known does not shrink")
+clocks("time.rc < time.r or time.rc >= FAR", "time.rc >= FAR", "r beyond r + c is none")
+clocks("time.rc < time.r or time.rc >= FAR", "time.rc < time.r", "a time beyond all is none")
+clocks("isinstance(text, str) and text.isascii()", "isinstance(text, str)", "other digits are none")
+
+
+# ---------------------------------------------------------------- state, checkpoints
+
+
+@check_of("spark.segments")
+def check_holder(made: dict[str, Any], folder: Path) -> None:
+    """State goes on where it was, and that of another version or query is refused."""
+
+    class Idle(made["spark.segments"].Holder):  # type: ignore[misc]
+        def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
+            return iter(())
+
+    handle = Handle()
+
+    def begun(fixed: str) -> Any:
+        holder = Idle(fixed)
+        holder.init(handle)
+        return holder
+
+    memory, segments = begun("4 buckets").load()
+    assert memory is None and segments.number == 0
+    segments.number = 7
+    begun("4 buckets").save(b"memory", segments)
+    memory, segments = begun("4 buckets").load()
+    assert memory == b"memory" and segments.number == 7
+    refuses(lambda: begun("8 buckets").load(), "made with 4 buckets, and this query has 8 buckets")
+    assert handle.head.now is not None
+    handle.head.now = (2, *handle.head.now[1:])
+    refuses(lambda: begun("4 buckets").load(), "state of version 2")
+
+
+mutant(
+    "holder",
+    "spark.segments",
+    "if version != self.version:",
+    "if False:",
+    "state of another version is refused",
+)
+mutant(
+    "holder", "spark.segments", "if fixed != self.fixed:", "if False:", "state of another query is refused"
+)
+mutant(
+    "holder",
+    "spark.segments",
+    "return memory, Segments(self._rows, segment)",
+    "return memory, Segments(self._rows, 0)",
+    "segments go on",
+)
+
+
+@check_of("spark.checkpoints")
+def check_checkpoint(made: dict[str, Any], folder: Path) -> None:
+    """What a query was asked is kept, and one that is asked something else is refused."""
+    kind = made["spark.checkpoints"].Checkpoint
+    home = folder / f"checkpoint {len(list(folder.iterdir()))}"
+    assert kind(home).opened("merge", {"buckets": 4}) is None
+    calls: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("fsync", "replace"):
+            patch.setattr(os, name, partial(noted_call, calls, name, getattr(os, name)))
+        kind(home).settle("merge", {"buckets": 4, "form": None}, {"query": "q", "version": 0, "fixed": 0})
+    assert calls == ["fsync", "replace"], "there as a whole, or not at all"
+    found = kind(home).opened("merge", {"buckets": 4})
+    assert found == {
+        "version": 1,
+        "command": "merge",
+        "fixed": {"buckets": 4, "form": None},
+        "query": "q",
+    }
+    refuses(lambda: kind(home).opened("deliver", {"buckets": 4}), "checkpoint of causet merge")
+    refuses(lambda: kind(home).opened("merge", {"buckets": 8}), "made with buckets = 4, and now it is 8")
+    refuses(lambda: kind(home).opened("merge", {"buckets": 4, "form": "x"}), "made with form = None")
+    (home / "causet.json").write_text(json.dumps({**found, "version": 2}))
+    refuses(lambda: kind(home).opened("merge", {"buckets": 4}), "checkpoint of version 2")
+    for text, said in (
+        ("{", "is damaged"),
+        ("[1]", "is not a checkpoint's"),
+        ("{}", "is not a checkpoint's"),
+    ):
+        (home / "causet.json").write_text(text)
+        refuses(lambda: kind(home).opened("merge", {}), said)
+    (home / "causet.json").unlink()
+    (home / "spark").mkdir()
+    assert kind(home).opened("merge", {}) is None
+    (home / "spark/offsets").mkdir()
+    refuses(lambda: kind(home).opened("merge", {}), "checkpoint of something else")
+    with kind(None) as passing:
+        passing.settle("merge", {}, {})
+        assert passing.folder.exists()
+    assert not passing.folder.exists()
+    with kind(home) as mine:
+        pass
+    assert mine.folder.exists()
+
+
+def checkpoints(line: str, becomes: str, rule: str) -> None:
+    mutant("checkpoint", "spark.checkpoints", line, becomes, rule)
+
+
+checkpoints('if found["command"] != command:', "if False:", "the checkpoint of another command is refused")
+checkpoints('if found["fixed"].get(name) != value:', "if False:", "other settings are refused")
+checkpoints(
+    'if found["fixed"].get(name) != value:',
+    'if found["fixed"].get(name) not in (None, value):',
+    "a setting that was none is one too",
+)
+checkpoints('if found["version"] != VERSION:', "if False:", "a checkpoint of another version is refused")
+checkpoints("if any(self.spark.glob(", "if False and any(self.spark.glob(", "what is not ours is refused")
+checkpoints(
+    '{**kept, "version": VERSION, ', '{"version": VERSION, **kept, ', "what is kept does not hide the version"
+)
+checkpoints("                os.fsync(stream.fileno())\n", "", "what a query is is on the disk")
+checkpoints("        if self.passing:\n", "        if True:\n", "the checkpoint of a user stays")
+checkpoints("        if self.passing:\n", "        if False:\n", "a passing checkpoint goes")
+
+
+# ---------------------------------------------------------------- sinks
+
+
+class Written:
+    """Rows that Spark would write, as files of parts; the writer that it would use, and how it is used."""
+
+    def __init__(self, parts: dict[str, list[list[str]]]) -> None:
+        self.parts = parts
+        """folder in the target → files → lines"""
+        self.write = self
+
+    def withColumn(self, *_: object) -> Written:
+        return self
+
+    def mode(self, name: str) -> Written:
+        assert name == "error"
+        return self
+
+    def partitionBy(self, *_: object) -> Written:
+        return self
+
+    def json(self, target: str, **_: object) -> None:
+        Path(target.removeprefix("file:")).mkdir()
+        for folder, files in self.parts.items():
+            home = Path(target.removeprefix("file:")) / folder
+            home.mkdir(exist_ok=True)
+            order = list(enumerate(files))
+            Random(len(files)).shuffle(order)
+            for number, lines in order:
+                task, piece = divmod(number, 3)
+                (home / f"part-{task:05}-of a run.c-c{piece:03}.json").write_text("".join(lines))
+                (home / f".part-{task:05}.crc").write_text("x")
+
+
+def sink_of(made: dict[str, Any], folder: Path, aside: bool = True) -> Any:
+    batches = made["spark.batches"]
+    batches.F = MagicMock()
+    batches.fit_for = lambda rows, form: rows
+    return batches.FileSink(folder, "jsonl", aside)
+
+
+@check_of("spark.batches")
+def check_files(made: dict[str, Any], folder: Path) -> None:
+    """A batch that is run again takes the place of itself, whatever its first run left; rows keep their
+    order."""
+    home = folder / f"sink {len(list(folder.iterdir()))}"
+    sink = sink_of(made, home)
+    home.mkdir()
+    (home / ".left by who was killed").touch()
+    sink.prepare(fresh=True)
+    (home / ".left by who was killed").unlink()
+    lines = [[f"{number}\n"] for number in range(40)]
+
+    def batch(first: Sequence[list[str]], second: Sequence[list[str]] = ()) -> Any:
+        aside = made["spark.batches"].ASIDE
+        parts = {f"{aside}=false": list(first), f"{aside}=true": list(second)}
+        return Written({name: files for name, files in parts.items() if files})
+
+    def found(where: Path) -> list[str]:
+        return "".join(file.read_text() for file in sorted(where.iterdir())).split()
+
+    sink.write(batch(lines[:14], [["x\n"]]), 0)
+    (home / ".batch-0000000001.part").mkdir()
+    (home / ".batch-0000000001.part/left by who was killed").touch()
+    sink.write(batch(lines[14:18], [["y\n"], ["z\n"]]), 1)
+    sink.write(batch([["".join(line for each in lines[14:18] for line in each)]], [["y\nz\n"]]), 1)
+    sink.write(batch(lines[18:20]), 2)
+    assert found(home) == [str(number) for number in range(20)]
+    assert found(home.with_name(f"{home.name}-diverted")) == ["x", "y", "z"]
+    refuses(lambda: sink.prepare(fresh=True), "is not empty, and this is a new query")
+    (home / ".batch-0000000003.part").mkdir()
+    sink.prepare(fresh=False)
+    sink.clean()
+    assert not [each for each in home.iterdir() if each.name.startswith(".")]
+
+    alone = sink_of(made, folder / f"{home.name} alone", aside=False)
+    alone.prepare(fresh=True)
+    alone.write(Written({"": lines[:3]}), 0)
+    alone.write(Written({"": lines[:2]}), 0)
+    assert found(alone.folder) == ["0", "1"]
+    (folder / "full-diverted").mkdir(exist_ok=True)
+    (folder / "full-diverted/batch").touch()
+    refuses(lambda: sink_of(made, folder / "full").prepare(fresh=True), "is not empty")
+
+
+def files(line: str, becomes: str, rule: str) -> None:
+    mutant("files", "spark.batches", line, becomes, rule)
+
+
+NAMED = 'file.replace(folder / f"batch-{batch:010}-{number:05}.{self.form}")'
+files(
+    "                stale.unlink()",
+    "                pass",
+    "a batch run again leaves nothing of its first run",
+)
+files("if stale.name not in names:", "if True:", "a batch stays")
+files(
+    NAMED,
+    'file.replace(folder / f"batch-{batch:010}-{number:05}-{id(file)}.{self.form}")',
+    "files are named by batch",
+)
+files('folder.glob(f"batch-{batch:010}-*")', 'folder.glob("batch-*")', "other batches stay")
+files("enumerate(sorted(found))", "enumerate(found)", "parts stand in their order")
+files("int(part[2] or 0)", "-int(part[2] or 0)", "pieces of a part stand in their order")
+files(
+    'self._put(beside / f"{ASIDE}=true", diverted_beside(self.folder), batch)',
+    'self._put(beside / f"{ASIDE}=true", self.folder, batch)',
+    "what is diverted goes aside",
+)
+files(
+    "        shutil.rmtree(beside, ignore_errors=True)\n        if self.aside:",
+    "        if self.aside:",
+    "what was half written is written again",
+)
+files(
+    "            shutil.rmtree(folder, ignore_errors=True)",
+    "            pass",
+    "what was half written goes away",
+)
+files("if fresh and rows:", "if False:", "rows of another query are not mixed in")
+files('if not name.startswith((".", "_"))', 'if not name.startswith("_")', "what was half written is no row")
+files("if fresh and rows:", "if rows:", "a query goes on in its folder")
+files("*([diverted_beside(self.folder)] if self.aside else [])", "", "the folder beside it too")
+
+
+class Broker:
+    """Topics in memory, as their readers see them: what is committed."""
+
+    class KafkaException(Exception):
+        pass
+
+    class KafkaError:
+        _PARTITION_EOF = -191
+
+    def __init__(self) -> None:
+        self.topics: dict[str, list[Any]] = {}
+        self.open: dict[str, Producing] = {}
+
+    def Producer(self, settings: dict[str, Any]) -> Producing:
+        return Producing(self, settings["transactional.id"])
+
+    def Consumer(self, settings: dict[str, Any]) -> Consuming:
+        assert settings["isolation.level"] == "read_committed"
+        return Consuming(self)
+
+    def TopicPartition(self, topic: str, partition: int, offset: int = 0) -> Any:
+        return SimpleNamespace(topic=topic, partition=partition, offset=offset)
+
+
+class Producing:
+    def __init__(self, broker: Broker, name: str) -> None:
+        self.broker = broker
+        self.name = name
+        self.sent: list[tuple[str, Any]] | None = None
+
+    def init_transactions(self, _: float) -> None:
+        self.broker.open[self.name] = self
+
+    def begin_transaction(self) -> None:
+        assert self.broker.open.get(self.name) is self, "somebody else may still go on"
+        self.sent = []
+
+    def produce(self, topic: str, value: bytes, key: bytes | None, headers: Any = ()) -> None:
+        assert self.sent is not None
+        offset = len(self.broker.topics.get(topic, [])) + sum(name == topic for name, _ in self.sent)
+        told = {"key": key, "value": value, "headers": headers, "offset": offset, "error": None}
+        self.sent.append((topic, SimpleNamespace(**{name: lambda it=it: it for name, it in told.items()})))
+
+    def commit_transaction(self, _: float) -> None:
+        assert self.sent is not None and self.broker.open[self.name] is self
+        for topic, sent in self.sent:
+            self.broker.topics.setdefault(topic, []).append(sent)
+        self.sent = None
+
+
+class Consuming:
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.place: Any = None
+
+    def get_watermark_offsets(self, place: Any, _: float) -> tuple[int, int]:
+        return 0, len(self.broker.topics.get(place.topic, []))
+
+    def assign(self, places: list[Any]) -> None:
+        (self.place,) = places
+
+    def consume(self, most: int, _: float) -> list[Any]:
+        found = self.broker.topics[self.place.topic][self.place.offset :][:most]
+        self.place.offset += len(found)
+        return found
+
+    def close(self) -> None:
+        pass
+
+
+class Selected:
+    """Rows on their way into a topic, and whether they were read at all."""
+
+    columns = ("source", "subject", "status")
+
+    def __init__(self, rows: list[Message]) -> None:
+        self.rows = rows
+        self.run = 0
+        self.write = self
+
+    def select(self, *_: object) -> Selected:
+        return self
+
+    def repartition(self, number: int) -> Selected:
+        assert number == 1
+        return self
+
+    def mapInArrow(self, task: Any, _: str) -> Selected:
+        pieces = [pa.RecordBatch.from_pylist([row]) for row in self.rows]
+        list(task(iter(pieces)))
+        return self
+
+    def collect(self) -> None:
+        self.run += 1
+
+    def format(self, name: str) -> Selected:
+        assert name == "noop"
+        return self
+
+    def mode(self, _: str) -> Selected:
+        return self
+
+    def save(self) -> None:
+        self.run += 1
+
+
+@check_of("spark.kafka")
+def check_topics(made: dict[str, Any], folder: Path) -> None:
+    """A batch is one transaction; one that is there already is read, and not written again."""
+    kafka = made["spark.kafka"]
+    kafka.F = MagicMock()
+    broker = Broker()
+    kafka.client = lambda: broker
+
+    def write(query: str, batch: int, *subjects: str) -> None:
+        rows = Selected(
+            [
+                {
+                    "receiver": "r",
+                    "status": "diverted" if subject == "bad" else "delivered",
+                    "value": subject.encode(),
+                    "headers": [{"key": "ce_id", "value": b"1"}],
+                    "results": '{"status": "x", "index": 3}',
+                }
+                for subject in subjects
+            ]
+        )
+        kafka.KafkaSink(kafka.Address("h:1", ("t",)), query).write(rows, batch)
+        assert rows.run == 1, "the state must move on"
+
+    def found(topic: str) -> list[str]:
+        return [each.value().decode() for each in broker.topics.get(topic, [])]
+
+    write("q", 0, "a", "bad", "b")
+    write("q", 0, "a", "bad", "b")
+    write("other", 0, "c")
+    write("q", 1, "d")
+    write("other", 0, "c")
+    write("q", 1, "d")
+    write("other", 1, "e")
+    assert found("t") == ["a", "b", "c", "d", "e"] and found("t-diverted") == ["bad"]
+    marks = [(each.key(), json.loads(each.value())) for each in broker.topics["t-batches"]]
+    assert marks == [
+        (b"q", {"batch": 0, "messages": 3}),
+        (b"other", {"batch": 0, "messages": 1}),
+        (b"q", {"batch": 1, "messages": 1}),
+        (b"other", {"batch": 1, "messages": 1}),
+    ]
+    assert broker.topics["t"][0].key() == b"r"
+    assert broker.topics["t"][0].headers() == [("ce_id", b"1"), ("causet_status", "x"), ("causet_index", "3")]
+
+
+def topics(line: str, becomes: str, rule: str) -> None:
+    mutant("topics", "spark.kafka", line, becomes, rule)
+
+
+topics("if batch <= self.last_batch():", "if False:", "a batch that is there is not written again")
+topics(
+    "if batch <= self.last_batch():", "if batch < self.last_batch():", "the last batch that is there counts"
+)
+topics('rows.write.format("noop").mode("overwrite").save()', "pass", "state moves on all the same")
+topics("if message.key() == self.query.encode()", "", "batches of another query do not count")
+topics(
+    "            producer.produce(self.batches, told, self.query.encode())\n", "", "a batch leaves a record"
+)
+topics("            producer.init_transactions(PATIENCE)", "            pass", "nobody else goes on with it")
+topics(
+    'if row["status"] == DIVERTED else self.topic',
+    "if False else self.topic",
+    "what is diverted has its topic",
+)
+topics(
+    '"isolation.level": "read_committed"',
+    '"isolation.level": "read_uncommitted"',
+    "only what is committed is read",
+)
+topics(
+    "            producer.produce(self.batches, told, self.query.encode())\n"
+    "            producer.commit_transaction(PATIENCE)\n",
+    "            producer.commit_transaction(PATIENCE)\n"
+    "            producer.begin_transaction()\n"
+    "            producer.produce(self.batches, told, self.query.encode())\n",
+    "the record is part of the transaction",
+)
+
+
+# ---------------------------------------------------------------- what cannot be a stamp
+
+
+def impossible(epsilon: int, now: int | None) -> Iterator[tuple[Message, str | None]]:
+    """Rows at the edge of what can be, and a word of what is said about them."""
+    most, far = 2 * epsilon + 1, 2**53
+    yield message("a", 1, 100, 100, ""), None
+    yield message(None, 1, 100, 100, ""), "no source"
+    yield message("a", 1, None, 100, ""), "no time"
+    yield message("a", 1, 100, None, ""), "no time"
+    yield message("a", 1, 0, 0, ""), None
+    yield message("a", 1, 0, -1, ""), "none of a clock"
+    yield message("a", 1, 99, 100, ""), "none of a clock"
+    yield message("a", 1, far, far - 1, ""), "none of a clock"
+    yield message("a", 1, 100 + most, 100, ""), None
+    yield message("a", 1, 101 + most, 100, ""), f"c above {most},"
+    yield message("a", 0, 100, 100, ""), "no number of a message"
+    yield message("a", far - 1, 100, 100, ""), None
+    yield message("a", far, 100, 100, ""), "no number of a message"
+    if now is None:
+        yield message("a", None, 100, 100, ""), "no number of a message"
+        yield message("a", 1, far - 1, far - 1, ""), None
+    else:
+        yield message("a", None, 100, 100, ""), None
+        yield message("a", 1, now + epsilon, now + epsilon, ""), None
+        yield message("a", 1, now + epsilon + 1, now + epsilon + 1, ""), "ahead of every clock"
+
+
+def fits(said: str | None, code: int | None) -> bool:
+    """Whether a row was judged so."""
+    return code is None if said is None else code is not None and said in problems(50)[code]
+
+
+@pytest.fixture(scope="module")
+def judged(spark: SparkSession) -> dict[str, bool]:
+    """By the rule that is broken, whether all rows are judged right; all of them in one look at the rows."""
+    cases = [(now, *each) for now in (None, 5000) for each in impossible(50, now)]
+    rows = {
+        name: pa.array([row[name] for _, row, _ in cases], pa.string() if name == "source" else pa.int64())
+        for name in ("source", "sequence", "rc", "r")
+    }
+    frame = spark.createDataFrame(pa.table({"number": pa.array(range(len(cases))), **rows}))
+    columns = []
+    for line, becomes, rule in (("", "", UNCHANGED), *STAMPS):
+        change = Change("spark.merging", line, becomes) if line else None
+        with modules(change, ("rcclock", "spark.merging")) as made:
+            judge, times = made["spark.merging"].problem_with, Times("rc", "r", "sequence")
+            code = F.when(F.col("number") < len(list(impossible(50, None))), judge(times, 50))
+            columns.append(code.otherwise(judge(times, 50, F.lit(5000))).alias(rule))
+    found = frame.select("number", *columns).collect()
+    assert len(found) == len(cases)
+    rules = [UNCHANGED, *(rule for _, _, rule in STAMPS)]
+    return {rule: all(fits(cases[row["number"]][2], row[rule]) for row in found) for rule in rules}
+
+
+UNCHANGED = "nothing"
+STAMPS = [
+    ('F.col("source").isNull(),', "F.lit(False),", "who has no source is refused"),
+    ("rc.isNull() | r.isNull(),", "rc.isNull(),", "who has no r is refused"),
+    ("rc.isNull() | r.isNull(),", "r.isNull(),", "who has no rc is refused"),
+    ("(r < 0) | (rc >= FAR) | (rc < r),", "(rc >= FAR) | (rc < r),", "a negative time is refused"),
+    ("(r < 0) | (rc >= FAR) | (rc < r),", "(r < 0) | (rc < r),", "a time beyond all is refused"),
+    ("(r < 0) | (rc >= FAR) | (rc < r),", "(r < 0) | (rc >= FAR),", "r beyond r + c is refused"),
+    ("rc - r > largest_c(epsilon),", "F.lit(False),", "a large c is refused"),
+    ("rc - r > largest_c(epsilon),", "rc - r > epsilon,", "a possible c is not"),
+    ("(sequence < 1) | (sequence > MOST_SEQUENCE)", "(sequence > MOST_SEQUENCE)", "number 0 is refused"),
+    ("(sequence < 1) | (sequence > MOST_SEQUENCE)", "(sequence < 1)", "a number too large is refused"),
+    ("strange = strange | sequence.isNull()", "pass", "a heartbeat in a batch is refused"),
+    (
+        "    if now is None:\n        strange",
+        "    if True:\n        strange",
+        "a heartbeat in a stream is not",
+    ),
+    ("faults.append(r > now + F.lit(epsilon))", "pass", "a time ahead of every clock is refused"),
+    (
+        "faults.append(r > now + F.lit(epsilon))",
+        "faults.append(r > now)",
+        "a clock may be ahead by epsilon here",
+    ),
+    ("in reversed(list(enumerate(faults))):", "in enumerate(faults):", "the first fault is named"),
+]
+
+
+def survives(check: str, change: Change | None, folder: Path) -> bool:
+    made_check, names = CHECKS[check]
+    with modules(change, names) as made:
+        if change is None:
+            made_check(made, folder)
+            return True
+        try:
+            made_check(made, folder)
+        except (*FOUND, *FOUND_TOO):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("check", list(CHECKS))
+def test_unchanged_every_check_passes(check: str, tmp_path: Path) -> None:
+    assert survives(check, None, tmp_path)
+
+
+@pytest.mark.parametrize(("check", "change"), MUTANTS)
+def test_a_broken_rule_is_found(check: str, change: Change, tmp_path: Path) -> None:
+    assert not survives(check, change, tmp_path), "survived"
+
+
+def test_unchanged_stamps_are_judged_by_what_can_be(judged: dict[str, bool]) -> None:
+    assert judged[UNCHANGED]
+
+
+@pytest.mark.parametrize("rule", [rule for _, _, rule in STAMPS])
+def test_a_broken_rule_of_stamps_is_found(judged: dict[str, bool], rule: str) -> None:
+    assert not judged[rule], "survived"
