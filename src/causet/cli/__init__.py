@@ -36,6 +36,7 @@ COMMANDS = (
     "explain",
     "view",
     "protocols",
+    "doctor",
 )
 """Each in the module of its name, which is loaded when the command is wanted: some take their time."""
 

@@ -134,6 +134,8 @@ def deliver(
                     kept.end(now_ms())
                     run(rows, query.target, kept, follow, OBSERVED, progress, show)
             held = how_many_held(spark, kept.spark) if has_state(spark, kept.spark) else 0
+    if parent is not None:
+        progress.counts["covered"] = progress.counts.pop("caused", 0)
     _tell(progress.counts, progress.taken, held, progress.blocked if held else None, sink, as_json)
     return FINE
 
@@ -148,6 +150,8 @@ def _tell(
         "held": held,
         "blocked": blocked,
     }
+    if "covered" in counts:
+        found["with_parent"] = counts["covered"] / taken if taken else None
     if as_json:
         print_json(found)
         return
@@ -158,6 +162,8 @@ def _tell(
     if found["duplicates"]:
         told.append(f"copies dropped {found['duplicates']:,}")
     click.echo(f"{', '.join(told)} → {sink}")
+    if found.get("with_parent") is not None:
+        click.echo(f"{found['with_parent']:.0%} of the messages name a cause; the others wait for nothing")
     if held:
         reason = f", the oldest waits for {blocked}" if blocked else ""
         click.echo(f"{held:,} still held{reason}")

@@ -79,9 +79,7 @@ def demo(
     }
     found = {name: reversals(order, story.because) for name, order in orders_seen.items()}
     lost = len(story.sent) - len(orders_seen["causet"])
-    page = write_page(
-        output, list(as_trace(story.sent, story.because, run.arrived, delivered)), "causet demo"
-    )
+    page = write_page(output, list(as_trace(story.steps, run.arrived, delivered)), "causet demo")
     if as_json:
         counts = {name: len(each) for name, each in found.items()}
         print_json({"messages": len(story.sent), "effects_before_causes": counts, "page": str(page)})

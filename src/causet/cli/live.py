@@ -38,7 +38,9 @@ def _table(what: str, progress: Progress) -> Table:
 
 def rows_of(progress: Progress, now: float) -> Iterator[tuple[str, str]]:
     """What is told, line by line."""
-    left = sum(count for name, count in progress.counts.items() if name not in ("duplicates", "refused"))
+    from causet.spark.running import STAY
+
+    left = sum(count for name, count in progress.counts.items() if name not in STAY)
     yield "in", f"{progress.taken:,} messages, {progress.rows_per_second:,.0f} per second"
     yield "out", f"{left:,} messages, {progress.left_per_second:,.0f} per second"
     if progress.held is not None:

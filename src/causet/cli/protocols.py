@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import Field, fields
 from typing import Any
 
@@ -13,20 +14,50 @@ from rich.text import Text
 from causet.cli.printing import json_option, print_json
 from causet.protocols import PROTOCOLS, Protocol
 
+NEEDS: dict[str, Callable[[type[Protocol]], bool]] = {
+    "any-targets": lambda kind: not kind.grouped and not kind.broadcast,
+    "groups": lambda kind: not kind.broadcast,
+    "broadcast": lambda kind: not kind.grouped,
+    "one-order": lambda kind: kind.PROMISES.total,
+    "loss": lambda kind: kind.PROMISES.loss,
+    "damage": lambda kind: kind.PROMISES.damage,
+    "as-early-as-possible": lambda kind: kind.PROMISES.early,
+    "no-extra-messages": lambda kind: not kind.nulls and kind.name != "bounded",
+    "no-clocks": lambda kind: not kind.clocked,
+    "many-processes": lambda kind: not kind.sensible,
+}
+"""What somebody may have or want, and which protocols fit."""
+
 
 @click.command()
+@click.option(
+    "--for",
+    "needs",
+    multiple=True,
+    type=click.Choice(list(NEEDS)),
+    help="Only those that fit; can be repeated.",
+)
 @json_option
-def protocols(as_json: bool) -> int:
+def protocols(needs: tuple[str, ...], as_json: bool) -> int:
     """What each protocol is, costs and promises, with its options.
 
+    With --for, those that keep causal order and fit what you have: exit code 1 if there is none.
+
     \b
-    Example:
+    Examples:
       causet protocols
+      causet protocols --for any-targets --for no-extra-messages
     """
-    rows = [_row(kind) for kind in PROTOCOLS.values()]
+    fitting = [kind for kind in PROTOCOLS.values() if all(NEEDS[need](kind) for need in needs)]
+    if needs:
+        fitting = [kind for kind in fitting if kind.PROMISES.causal]
+    rows = [_row(kind) for kind in fitting]
     if as_json:
         print_json(rows)
-        return 0
+        return 0 if rows else 1
+    if not rows:
+        click.echo(f"There is no protocol for {' and '.join(needs)}.")
+        return 1
     console = Console(highlight=False)
     for row in rows:
         _show(console, row)

@@ -55,24 +55,20 @@ def by_clock(sent: Iterable[Envelope]) -> list[Envelope]:
 
 
 def as_trace(
-    sent: Sequence[Envelope],
-    because: Mapping[str, Sequence[str]],
+    steps: Sequence[tuple[str, str, Envelope]],
     arrived: Sequence[tuple[Envelope, int]],
     delivered: Mapping[str, Sequence[str]],
 ) -> Iterator[Event]:
     """The run as an execution: what the services did, what arrived at the readers and when (ms), and in which
     order they got it."""
-    domain = {envelope["subject"]: envelope["causaldomain"] for envelope in sent}
-    source = {envelope["subject"]: envelope["source"] for envelope in sent}
-    targets = {name: {f"reader of {domain[name]}"} for name in source}
-    for effect, causes in because.items():
-        for cause in causes:
-            if source[cause] != source[effect]:
-                targets[cause].add(source[effect])
+    named = {str(envelope["subject"]): envelope for _, kind, envelope in steps if kind == "send"}
+    targets = {name: {f"reader of {envelope['causaldomain']}"} for name, envelope in named.items()}
+    for service, kind, envelope in steps:
+        if kind == "deliver":
+            targets[envelope["subject"]].add(service)
     seqs: dict[str, int] = {}
-    seen: set[tuple[str, str]] = set()
 
-    def event(process: str, kind: str, envelope: Envelope, moment: int) -> Event:
+    def event(process: str, kind: str, envelope: Envelope, moment: int | None) -> Event:
         seqs[process] = seqs.get(process, 0) + 1
         name = str(envelope["subject"])
         sends = kind == "send"
@@ -86,15 +82,9 @@ def as_trace(
             text=str(envelope["data"]["text"]) if sends else None,
         )
 
-    named = {str(envelope["subject"]): envelope for envelope in sent}
-    for envelope in sent:
+    for service, kind, envelope in steps:
         clock = round(datetime.fromisoformat(envelope["time"]).timestamp() * 1000)
-        me = envelope["source"]
-        for cause in because[envelope["subject"]]:
-            if source[cause] != me and (me, cause) not in seen:
-                seen.add((me, cause))
-                yield event(me, "deliver", named[cause], clock)
-        yield event(me, "send", envelope, clock)
+        yield event(service, kind, envelope, clock if kind == "send" else None)
     waiting = {name: list(order) for name, order in delivered.items()}
     here: set[str] = set()
     for envelope, moment in arrived:
@@ -102,8 +92,8 @@ def as_trace(
         if name in here:
             continue
         here.add(name)
-        reader = f"reader of {domain[name]}"
+        reader = f"reader of {envelope['causaldomain']}"
         yield event(reader, "receive", envelope, moment)
-        rest = waiting.get(domain[name], [])
+        rest = waiting.get(envelope["causaldomain"], [])
         while rest and rest[0] in here:
             yield event(reader, "deliver", named[rest.pop(0)], moment)

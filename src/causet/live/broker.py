@@ -52,9 +52,18 @@ group.initial.rebalance.delay.ms=0
 """
 
 
+def broker_cached() -> bool:
+    """Whether the broker's jars are on this machine."""
+    return _folder().is_dir()
+
+
+def _folder() -> Path:
+    return writable_cache() / f"kafka-{VERSION}"
+
+
 def broker_jars() -> Path:
     """The folder of the broker's jars; BadInput says why it cannot be had."""
-    folder = writable_cache() / f"kafka-{VERSION}"
+    folder = _folder()
     if folder.is_dir():
         return folder
     maven = shutil.which("mvn")

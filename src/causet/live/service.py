@@ -1,6 +1,6 @@
 """A service of the demonstration: a process that stamps what it sends, and whose clock is wrong.
 
-It reads what it is to do, a JSON object per line, and writes the envelope of the message that it sends. It
+It reads what it sees and what it is to do, a JSON object per line, and writes the envelopes that it sends. It
 uses nothing but the standard library and the stamper, as any producer can.
 """
 
@@ -19,9 +19,9 @@ def serve(name: str, skew: int) -> None:
     for line in sys.stdin:
         asked = json.loads(line)
         stamper = stampers.setdefault(asked["tenant"], Stamper(name, asked["tenant"]))
-        for envelope in asked["seen"]:
-            if envelope["source"] != name:
-                stamper.saw(envelope)
+        if "seen" in asked:
+            stamper.saw(asked["seen"])
+            continue
         clock = datetime.now(UTC) + timedelta(milliseconds=skew)
         envelope = stamper.stamp(
             {"text": asked["text"]},

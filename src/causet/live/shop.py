@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import IO, Any
 
 Envelope = dict[str, Any]
 
@@ -27,8 +27,9 @@ TENANTS = ("bikes", "books", "tea")
 """Each is a domain of its own: a stream that somebody reads."""
 DELAY = 2.5
 """Seconds that a message is under way at most."""
-PAUSE = 0.35
-"""Seconds that a service takes to act, at most."""
+PAUSES = {"customers": 0.31, "shop": 0.07, "bank": 0.2, "warehouse": 0.25, "support": 0.15}
+"""Seconds until a service has seen what another one sent: always as many, so it sees everything in the order
+in which it was sent."""
 COPIES = 0.03
 """The share of messages that the network gives twice."""
 
@@ -65,6 +66,8 @@ class Told:
     """in the order in which they were sent"""
     arrived: list[Envelope] = field(default_factory=list)
     """in the order in which the network gave them, copies too"""
+    steps: list[tuple[str, str, Envelope]] = field(default_factory=list)
+    """what the services did: who, `deliver` or `send`, and the message"""
     because: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """of each message, by its subject, the messages that its sender had seen and acts on"""
 
@@ -108,23 +111,31 @@ class Shop:
         words = {"number": number, "what": self._draw.choice(THINGS)}
         tenant = self._draw.choice(TENANTS)
         length = self._draw.choice((4, 6, 6, len(STORY), len(STORY)))
-        done: dict[int, Envelope] = {}
+        seen: dict[str, dict[int, str]] = {name: {} for name in SKEWS}
 
         def act(at: int) -> None:
             step = STORY[at]
-            seen = [done[cause] for cause in step.because]
             name = f"{number}.{at + 1} {step.kind}"
             text = step.text.format(**words)
-            envelope = services.act(step.service, tenant, seen, type=step.kind, subject=name, text=text)
-            done[at] = envelope
+            envelope = services.act(step.service, tenant, type=step.kind, subject=name, text=text)
             self.told.sent.append(envelope)
-            self.told.because[name] = tuple(each["subject"] for each in seen)
+            self.told.steps.append((step.service, "send", envelope))
+            self.told.because[name] = tuple(seen[step.service][cause] for cause in step.because)
+            seen[step.service][at] = name
             for _ in range(2 if self._draw.random() < COPIES else 1):
                 self._later(self._draw.uniform(0, DELAY), partial(self._arrive, envelope))
             for later in range(at + 1, length):
-                causes = STORY[later].because
-                if at in causes and all(cause in done for cause in causes):
-                    self._later(self._draw.uniform(0.05, PAUSE), partial(act, later))
+                if at in STORY[later].because:
+                    self._later(PAUSES[STORY[later].service], partial(see, later, at, envelope))
+
+        def see(later: int, at: int, envelope: Envelope) -> None:
+            step = STORY[later]
+            if at not in seen[step.service]:
+                seen[step.service][at] = envelope["subject"]
+                services.see(step.service, tenant, envelope)
+                self.told.steps.append((step.service, "deliver", envelope))
+            if all(cause in seen[step.service] for cause in step.because):
+                act(later)
 
         act(0)
 
@@ -139,14 +150,22 @@ class Services:
     def __init__(self, processes: dict[str, subprocess.Popen[str]]) -> None:
         self._processes = processes
 
-    def act(self, service: str, tenant: str, seen: list[Envelope], **what: str) -> Envelope:
+    def see(self, service: str, tenant: str, envelope: Envelope) -> None:
+        """Let a service see what another one sent."""
+        self._tell(service, {"tenant": tenant, "seen": envelope})
+
+    def act(self, service: str, tenant: str, **what: str) -> Envelope:
         """Let a service act on what it has seen; the message that it sends."""
+        told = self._tell(service, {"tenant": tenant, **what})
+        found: Envelope = json.loads(told.readline())
+        return found
+
+    def _tell(self, service: str, what: Envelope) -> IO[str]:
         process = self._processes[service]
         assert process.stdin is not None and process.stdout is not None
-        process.stdin.write(json.dumps({"tenant": tenant, "seen": seen, **what}) + "\n")
+        process.stdin.write(json.dumps(what) + "\n")
         process.stdin.flush()
-        found: Envelope = json.loads(process.stdout.readline())
-        return found
+        return process.stdout
 
 
 @contextmanager

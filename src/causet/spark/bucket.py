@@ -33,8 +33,9 @@ STATUS = {
 }
 ADDED = ("receiver", "index", "status", "waited", "missing", "problem")
 """The columns that every message gets."""
-COUNTS = (DELIVERED, FLAGGED, LATE, DIVERTED, "refused", "duplicates")
-"""What is counted: messages by status, rows that are no message, and copies that were dropped."""
+COUNTS = (DELIVERED, FLAGGED, LATE, DIVERTED, "refused", "duplicates", "caused")
+"""What is counted: messages by status, rows that are no message, dropped copies; and of the messages
+that came, those that name a cause."""
 MALFORMED = "malformed"
 """The column of lines that are no JSON, where messages come from files."""
 OWN = "__causet_"
@@ -89,6 +90,7 @@ class Bucket:
         tables = [from_blob(blob) for blob in blobs]
         table = pa.concat_tables(tables).combine_chunks() if tables else None
         messages, refused = _messages(table, settings, self.segments.begin(table))
+        self._counts["caused"] += int((np.diff(messages.cause_begin) > 0).sum())
         before = self.holding.place
         overdue = FAR_BACK
         if last and settings.patience is not None:

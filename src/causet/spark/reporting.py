@@ -127,7 +127,8 @@ def _proofs(events: DataFrame, rows: Sequence[Row], senders: Mapping[str, str]) 
         people = {row.process, *(senders[name] for name in chain if name in senders)}
         mine = [each for each in found if each.message in chain and each.process in people]
         sentence = proof(row.process, row.delivered, row.before, row.because or (), senders)
-        made.append(Proof(sentence, _events(mine), row.process, row.delivered, row.before))
+        because = tuple(row.because or ())
+        made.append(Proof(sentence, _events(mine), row.process, row.delivered, row.before, because))
     return made
 
 

@@ -14,6 +14,8 @@ from causet.spark.checkpoints import Checkpoint
 
 LOOK = 0.3
 """Seconds between two looks at a query."""
+STAY = ("refused", "duplicates", "caused")
+"""Counts of what does not leave as a message."""
 TRIGGER = "500 milliseconds"
 """How often a query that follows its source looks for more."""
 
@@ -53,7 +55,7 @@ class Progress:
             if name in ("held", "oldest", "blocked", "bound"):
                 continue
             self.counts[name] = self.counts.get(name, 0) + (value or 0)
-            left += (value or 0) if name not in ("duplicates", "refused") else 0
+            left += (value or 0) if name not in STAY else 0
         if values.get("held") is not None:
             self.held, self.oldest, self.blocked = values["held"], values["oldest"], values["blocked"]
         self.bound = values.get("bound", self.bound)

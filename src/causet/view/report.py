@@ -6,12 +6,12 @@ Figures are columns of labels and numbers; the page draws them and gives them aw
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from causet.model import Event
 from causet.view.page import page
-from causet.view.payload import Laid, Verdict
+from causet.view.payload import Laid, Verdict, Violation
 
 MOST_PROOFS = 20
 MOST_BARS = 40
@@ -58,6 +58,20 @@ class Proof:
     process: str
     delivered: str
     before: str
+    chain: Sequence[str] = ()
+    """the messages that prove it, from the one to the other"""
+
+    def drawn(self, number: int) -> Laid:
+        """Its events, with the finding marked."""
+        laid = Laid.of(f"proof {number}", self.events)
+        sends = {event.message: at for at, event in enumerate(laid.events) if event.kind == "send"}
+        found = Violation(
+            _delivery(laid.events, self.process, self.delivered),
+            _delivery(laid.events, self.process, self.before),
+            self.sentence,
+            tuple(sends[name] for name in self.chain if name in sends),
+        )
+        return replace(laid, violations=[found])
 
 
 @dataclass
@@ -71,15 +85,15 @@ class Report:
     figures: list[Figure] = field(default_factory=list)
 
     def page(self) -> str:
-        drawn = [Laid.of(f"proof {number}", proof.events) for number, proof in enumerate(self.proofs, 1)]
+        drawn = [proof.drawn(number) for number, proof in enumerate(self.proofs, 1)]
         told = [
             {
-                "sentence": proof.sentence,
+                "sentence": laid.violations[0].sentence,
                 "execution": number,
-                "delivered": _delivery(laid.events, proof.process, proof.delivered),
-                "before": _delivery(laid.events, proof.process, proof.before),
+                "delivered": laid.violations[0].delivered,
+                "before": laid.violations[0].before,
             }
-            for number, (proof, laid) in enumerate(zip(self.proofs, drawn, strict=True))
+            for number, laid in enumerate(drawn)
         ]
         report = {
             "verdict": {"status": self.verdict.status, "sentence": self.verdict.sentence},

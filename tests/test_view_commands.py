@@ -1,0 +1,257 @@
+"""`causet view`, `doctor`, `demo` and the report pages, as their users call them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+import subprocess
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import causet
+from causet.cli import cli
+from causet.formats.trace import write_trace
+from causet.live.aftermath import as_trace, reversals
+from causet.model import BadInput, CausetError, Event
+from causet.view.payload import Laid, fault_of
+from causet.view.report import Figure, Report, bars, heat
+from test_page import TALK
+from test_stream_commands import CAUSET, LOCAL, processes_below
+from test_stream_commands import causet as run_causet
+
+
+def called(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, [str(each) for each in arguments], standalone_mode=False)
+
+
+def data_of(page: str) -> dict[str, Any]:
+    """The header of a page's data, read as its script reads it."""
+    begin = page.index('id="causet-data"')
+    text = page[page.index(">", begin) + 1 : page.index("</script>", begin)]
+    raw = zlib.decompress(base64.b64decode(text))
+    length = int.from_bytes(raw[:4], "little")
+    found: dict[str, Any] = json.loads(raw[4 : 4 + length])
+    return found
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    write_trace(tmp_path / "talk.jsonl", TALK)
+    return tmp_path / "talk.jsonl"
+
+
+def test_a_page_is_written_with_the_verdict(trace: Path, tmp_path: Path) -> None:
+    done = called("view", trace, "-o", tmp_path / "talk.html", "--json")
+    assert done.return_value == 0
+    told = json.loads(done.stdout)
+    assert (told["events"], told["shown"], told["status"], told["violations"]) == (11, 11, "invalid", 1)
+    header = data_of((tmp_path / "talk.html").read_text(encoding="utf-8"))
+    (execution,) = header["executions"]
+    assert execution["processes"] == ["p1", "p2", "p3", "p4"]
+    assert execution["violations"][0]["sentence"] == (
+        "p3 delivered b before a. But p2 delivered a before it sent b."
+    )
+
+
+def test_drawn_as_text_with_what_came_too_early(trace: Path) -> None:
+    told = called("view", "--text", trace).stdout
+    assert "✗" in told and "p3 delivered b before a." in told
+    assert "✗" not in called("view", "--text", "--ascii", trace).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "shown", "said"),
+    [
+        (["--most", "3"], {"p1#1", "p2#1", "p4#1"}, "3 of 11 events are shown, the first ones"),
+        (["--only-process", "p3"], {f"p3#{seq}" for seq in (1, 2, 3, 4)}, "those that were asked for"),
+        (["--around", "p2#3", "--most", "3"], {"p2#2", "p2#3", "p3#1"}, "those nearest to p2#3"),
+        (["--from-position", "9"], {"p1#2", "p1#3"}, "those that were asked for"),
+    ],
+    ids=["most", "process", "around", "stretch"],
+)
+def test_less_of_an_execution_says_what_is_left_out(
+    trace: Path, tmp_path: Path, options: list[str], shown: set[str], said: str
+) -> None:
+    called("view", trace, "-o", tmp_path / "page.html", *options)
+    (execution,) = data_of((tmp_path / "page.html").read_text(encoding="utf-8"))["executions"]
+    assert execution["events"] == len(shown) and execution["total"] == 11
+    assert said in execution["leftOut"]
+    wanted = {event.process for event in TALK if event.id in shown}
+    assert set(execution["processes"]) == wanted
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", "line 2"),
+        ('{"process": "p", "seq": 0}', 'field "seq"'),
+        ('{"process": "p1", "seq": 1}', "p1"),
+        ('{"process": "x", "seq": 1, "parents": ["x#2"]}\n{"process": "x", "seq": 2}', "cycle"),
+    ],
+)
+def test_a_bad_trace_gives_the_sentence_of_the_checks_and_no_page(
+    trace: Path, tmp_path: Path, line: str, said: str
+) -> None:
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"process": "p1", "seq": 1}\n' + line + "\n")
+    done = called("view", bad, "-o", tmp_path / "page.html")
+    assert isinstance(done.exception, CausetError) and said in str(done.exception)
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_what_cannot_be_shown_is_said(trace: Path, tmp_path: Path) -> None:
+    for options, said in (
+        (["--only-process", "nobody"], "there is no process nobody"),
+        (["--around", "nothing"], "there is no event nothing"),
+        (["--from-position", "99"], "there is no event at positions"),
+        (["-o", tmp_path / "no" / "page.html"], "cannot be written"),
+    ):
+        done = called("view", trace, *options)
+        assert isinstance(done.exception, BadInput) and said in str(done.exception)
+    many = [Event("p", seq) for seq in range(1, 600)]
+    write_trace(tmp_path / "many.jsonl", many)
+    done = called("view", "--text", tmp_path / "many.jsonl")
+    assert "too many to draw as text" in str(done.exception)
+
+
+def test_a_notebook_shows_a_list_a_file_and_a_data_frame(trace: Path, tmp_path: Path) -> None:
+    import pandas as pd  # type: ignore[import-untyped]
+
+    shown = causet.view(TALK)
+    assert repr(shown) == "<causet view: 11 events. 1 delivered too early.>"
+    assert "sandbox=" in shown._repr_html_() and "<script" not in shown._repr_html_()
+    assert repr(causet.view(str(trace))) == repr(shown)
+    frame = pd.read_json(trace, lines=True)
+    assert repr(causet.view(frame)) == repr(shown)
+    assert data_of(shown.save(tmp_path / "saved.html").read_text(encoding="utf-8"))["kind"] == "view"
+    with pytest.raises(BadInput, match='the row of p1, seq None: field "seq" is missing'):
+        causet.view([{"process": "p1"}])
+
+
+def test_faults_are_named_where_the_trace_names_them() -> None:
+    assert fault_of(Event("p", 1, text="restarted by systemd")) == "restarted by systemd"
+    assert fault_of(Event("p", 1, text="skill issue")) is None
+    assert fault_of(Event("p", 1, extra={"fault": "power cut"})) == "power cut"
+
+
+def test_a_report_leaves_out_what_cannot_be_read_and_says_so() -> None:
+    counts = {f"p{number:02}": number for number in range(60)}
+    figure = bars("x", "X", counts)
+    assert len(figure.x) == 40 and figure.x[0] == "p59" and "20 with the fewest" in figure.note
+    warm = heat("h", "H", [("a", "b", 2), ("a", "c", 1), ("d", "b", 5)])
+    assert warm.rows == ["d", "a"] and list(warm.x) == ["b", "c"] and warm.values == [[5, 0], [2, 1]]
+    laid = Laid.of("x", TALK)
+    report = Report("r", laid.verdict, figures=[figure, Figure("empty", "none", [])])
+    assert [each["name"] for each in data_of(report.page())["report"]["figures"]] == ["x"]
+
+
+def test_protocols_for_a_need() -> None:
+    done = called("protocols", "--for", "one-order", "--for", "damage", "--json")
+    assert [row["protocol"] for row in json.loads(done.stdout)] == ["merge"]
+    done = called("protocols", "--for", "one-order", "--for", "no-clocks")
+    assert done.return_value == 1 and "There is no protocol" in done.stdout
+
+
+def test_the_doctor_says_what_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = called("doctor", "--quick", "--json")
+    found = {each["what"]: each for each in json.loads(done.stdout)["findings"]}
+    assert done.return_value == 0
+    assert found["Python"]["state"] == found["Java"]["state"] == "fine"
+    monkeypatch.setenv("PATH", "")
+    told = {
+        each["what"]: each for each in json.loads(called("doctor", "--quick", "--json").stdout)["findings"]
+    }
+    assert told["Java"]["state"] == "fine", "a JRE comes with the package"
+
+
+# ---------------------------------------------------------------- the demonstration
+
+
+def envelope(subject: str, source: str, clock: str) -> dict[str, Any]:
+    return {
+        "subject": subject,
+        "source": source,
+        "causaldomain": "tea",
+        "time": f"2026-01-01T12:00:{clock}+00:00",
+        "data": {"text": subject},
+    }
+
+
+def test_effects_before_their_causes_are_counted_by_the_definition() -> None:
+    order, payment, refund = (
+        envelope("order", "shop", "02.000"),
+        envelope("payment", "bank", "01.000"),
+        envelope("refund", "bank", "03.000"),
+    )
+    because = {"order": (), "payment": ("order",), "refund": ("payment", "order")}
+    assert reversals([order, payment, refund], because) == []
+    wrong = reversals([payment, order, payment, refund], because)
+    assert [(each.effect["subject"], each.cause["subject"]) for each in wrong] == [("payment", "order")]
+    steps = [("shop", "send", order), ("bank", "deliver", order), ("bank", "send", payment)]
+    events = as_trace(steps, [(payment, 5), (order, 6)], {"tea": ["order", "payment"]})
+    told = [(event.process, event.kind, event.message) for event in events]
+    assert told == [
+        ("shop", "send", "order"),
+        ("bank", "deliver", "order"),
+        ("bank", "send", "payment"),
+        ("reader of tea", "receive", "payment"),
+        ("reader of tea", "receive", "order"),
+        ("reader of tea", "deliver", "order"),
+        ("reader of tea", "deliver", "payment"),
+    ]
+
+
+def test_the_demonstration_ends_with_a_page_and_nothing_out_of_order(tmp_path: Path) -> None:
+    told = json.loads(run_causet("demo", "--orders", 6, "-o", tmp_path / "demo.html", "--json", *LOCAL))
+    assert told["messages"] >= 24
+    assert told["effects_before_causes"]["causet"] == 0 < told["effects_before_causes"]["time"]
+    header = data_of((tmp_path / "demo.html").read_text(encoding="utf-8"))
+    (execution,) = header["executions"]
+    assert execution["verdict"]["status"] == "valid"
+
+
+@pytest.mark.soak
+def test_the_demonstration_through_kafka(tmp_path: Path) -> None:
+    told = json.loads(run_causet("demo", "--kafka", "-o", tmp_path / "demo.html", "--json", *LOCAL))
+    assert told["effects_before_causes"]["causet"] == 0 < told["effects_before_causes"]["time"]
+
+
+def test_an_interrupted_demonstration_leaves_nothing_running(tmp_path: Path) -> None:
+    before = set(Path("/tmp").glob("causet-demo-*"))
+    command = [*CAUSET, "demo", "-o", str(tmp_path / "demo.html"), *map(str, LOCAL)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 120
+        below: list[tuple[int, str]] = []
+        while time.monotonic() < deadline and not any("causet.live.service" in words for _, words in below):
+            time.sleep(0.2)
+            below = processes_below(process.pid)
+        assert any("causet.live.service" in words for _, words in below)
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130 and "Traceback" not in said
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and any(Path(f"/proc/{pid}").exists() for pid, _ in below):
+        time.sleep(0.2)
+    assert [words for pid, words in below if Path(f"/proc/{pid}").exists()] == []
+    assert set(Path("/tmp").glob("causet-demo-*")) <= before
+    assert not (tmp_path / "demo.html").exists()
+
+
+def test_verify_and_audit_write_reports(tmp_path: Path, trace: Path) -> None:
+    run_causet("verify", trace, "--report", tmp_path / "verdict.html", *LOCAL, code=1)
+    report = data_of((tmp_path / "verdict.html").read_text(encoding="utf-8"))["report"]
+    assert report["verdict"]["status"] == "invalid"
+    assert report["proofs"][0]["sentence"].startswith("p3 delivered b before a.")
+    held = next(figure for figure in report["figures"] if figure["name"] == "held")
+    # b comes at 30 and goes at 31, a comes at 20 and 40 and goes at 21 and 41: never more than one is held.
+    assert max(held["y"]) == 1 and held["y"][-1] == 0
+    run_causet("audit", trace, "--report", tmp_path / "audit.html", *LOCAL)
+    figures = data_of((tmp_path / "audit.html").read_text(encoding="utf-8"))["report"]["figures"]
+    assert next(each for each in figures if each["name"] == "orders")["y"][2] == 0
