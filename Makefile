@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test lint bench soak clean
+.PHONY: demo test lint bench soak docs clean
 
 demo: $(READY)
 	$(BIN)/causet demo
@@ -22,6 +22,9 @@ bench: $(READY)
 
 soak: $(READY)
 	$(BIN)/pytest -n auto -m soak
+
+docs: $(READY)
+	$(BIN)/mkdocs build --strict --quiet --site-dir site
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "causet needs Python 3.11 or newer")'

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 import bench
-from bench import holdback, large, protocols, simulator, spark, stamps, streams
+from bench import holdback, large, pages, protocols, simulator, spark, stamps, streams
 from bench.result import Benchmark, Spoilt
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -15,6 +15,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "protocols": protocols.results,
     "stamps": stamps.results,
     "simulator": simulator.results,
+    "pages": pages.results,
     "spark": spark.results,
     "streams": streams.results,
     "large": large.results,

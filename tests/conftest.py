@@ -1,10 +1,14 @@
-"""One Spark for all tests that want one."""
+"""One Spark for all tests that want one; and a machine without Java."""
 
 from __future__ import annotations
+
+import os
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from causet.spark import archive
 from causet.spark.session import spark_session
 
 
@@ -12,3 +16,21 @@ from causet.spark.session import spark_session
 def spark() -> SparkSession:
     """The session of this process; it stays for the next module."""
     return spark_session("local[2]", {"spark.sql.shuffle.partitions": "4"})
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine without Java: everything else that is on the PATH stays."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for folder in reversed(os.environ["PATH"].split(os.pathsep)):
+        for tool in Path(folder).iterdir() if Path(folder).is_dir() else ():
+            link = tools / tool.name
+            if not tool.name.startswith("java"):
+                link.unlink(missing_ok=True)
+                link.symlink_to(tool)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tools))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(archive.OFF, "1")
+    return tmp_path

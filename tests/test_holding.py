@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -188,6 +189,66 @@ def compare_circles(seed: int, module: Any = holding) -> bool:
     check(by_engine, made, "flag", 0)
     check(by_kernel, made, "flag", 0)
     return any(each.status == LATE and each.waited for each in by_kernel)
+
+
+# ---------------------------------------------------------------- every interleaving of small systems
+
+
+def every_execution(sources: Sequence[str], count: int) -> Iterator[list[Message]]:
+    """All executions of so many messages: who sends next, and which earlier ones of others it answers."""
+    for senders in itertools.product(sources, repeat=count):
+        sent = dict.fromkeys(sources, 0)
+        choices: list[list[Message]] = []
+        for sender in senders:
+            others = [other for other in sources if other != sender]
+            answers = itertools.product(*(range(sent[other] + 1) for other in others))
+            sent[sender] += 1
+            choices.append(
+                [
+                    (sender, sent[sender], {other: at for other, at in zip(others, each, strict=True) if at})
+                    for each in answers
+                ]
+            )
+        yield from map(list, itertools.product(*choices))
+
+
+def pasts_of(made: Sequence[Message]) -> dict[tuple[str, int], set[tuple[str, int]]]:
+    """By the definition: the previous one of the source, the causes, and their pasts."""
+    found: dict[tuple[str, int], set[tuple[str, int]]] = {}
+    for source, number, causes in made:
+        before = [*causes.items(), *([(source, number - 1)] if number > 1 else [])]
+        found[source, number] = set().union(*({each} | found[each] for each in before))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sources", "count", "kernel_too"),
+    [("ab", 3, True), ("abc", 3, True), ("ab", 4, False), ("abc", 4, False)],
+)
+def test_in_every_order_of_arrival_each_leaves_as_soon_as_its_past_is_there(
+    sources: str, count: int, kernel_too: bool
+) -> None:
+    tried = 0
+    for made in every_execution(list(sources), count):
+        pasts = pasts_of(made)
+        for order in itertools.permutations(made):
+            engine: Delivery[None] = Delivery("wait", None)
+            kernel = Kernel("wait", 0)
+            arrived: set[tuple[str, int]] = set()
+            left: dict[str, list[tuple[str, int]]] = {"engine": [], "kernel": []}
+            for now, each in enumerate(order):
+                arrived.add(each[:2])
+                engine.offer(*each, None, now)
+                left["engine"] += [(one.source, one.number) for one in engine.take(now)]
+                if kernel_too:
+                    left["kernel"] += [(one.source, one.number) for one in kernel.step([each], now)]
+                free = {name for name, past in pasts.items() if name in arrived and past <= arrived}
+                for who in ("engine", "kernel") if kernel_too else ("engine",):
+                    assert set(left[who]) == free and len(left[who]) == len(free)
+                    place = {name: at for at, name in enumerate(left[who])}
+                    assert all(place[cause] < place[name] for name in free for cause in pasts[name])
+            tried += 1
+    assert tried >= 48
 
 
 @pytest.mark.parametrize("policy", POLICIES)

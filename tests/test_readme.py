@@ -23,7 +23,7 @@ FINDINGS = ("explore --protocol fifo", "--as-printed M3")
 
 
 def test_there_are_commands_to_try() -> None:
-    assert len(COMMANDS) == 12
+    assert len(COMMANDS) == 13
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     words = shlex.split(command)
     made = ("ordered", "delivered")
-    words = [str(folder / word) if word.endswith(".jsonl") or word in made else word for word in words]
+    words = [
+        str(folder / word) if word.endswith((".jsonl", ".html")) or word in made else word for word in words
+    ]
     return subprocess.run(
         [sys.executable, "-c", "from causet.cli import main; main()", *words],
         cwd=ROOT,

@@ -133,24 +133,6 @@ def run(script: str, *arguments: str, cwd: Path, **environment: str) -> subproce
     )
 
 
-@pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A machine without Java: everything else that is on the PATH stays."""
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    for folder in reversed(os.environ["PATH"].split(os.pathsep)):
-        for tool in Path(folder).iterdir() if Path(folder).is_dir() else ():
-            link = tools / tool.name
-            if not tool.name.startswith("java"):
-                link.unlink(missing_ok=True)
-                link.symlink_to(tool)
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setenv("PATH", str(tools))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv(archive.OFF, "1")
-    return tmp_path
-
-
 def test_a_machine_without_java_gets_the_one_of_the_package(bare: Path) -> None:
     found = java.find_java()
     assert found.major >= java.OLDEST

@@ -207,7 +207,8 @@ def test_effects_before_their_causes_are_counted_by_the_definition() -> None:
     ]
 
 
-def test_the_demonstration_ends_with_a_page_and_nothing_out_of_order(tmp_path: Path) -> None:
+def test_the_demonstration_ends_with_a_page_on_a_machine_with_python_only(bare: Path, tmp_path: Path) -> None:
+    """No Java is on the PATH."""
     told = json.loads(run_causet("demo", "--orders", 6, "-o", tmp_path / "demo.html", "--json", *LOCAL))
     assert told["messages"] >= 24
     assert told["effects_before_causes"]["causet"] == 0 < told["effects_before_causes"]["time"]

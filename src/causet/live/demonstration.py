@@ -155,7 +155,7 @@ class Run:
         def play() -> None:
             try:
                 with running_services() as services:
-                    self.shop.play(services, stop.is_set)
+                    self.shop.play(services, stop.is_set, lambda: self.progress.batches > 0)
                 self._played = True
             except Exception as error:
                 self._failed = error

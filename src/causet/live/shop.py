@@ -91,8 +91,13 @@ class Shop:
         self._count = 0
         self._now = 0.0
 
-    def play(self, services: Services, stopped: Callable[[], bool]) -> None:
-        """Play it in real time, until the last message has arrived, or somebody says stop."""
+    def play(
+        self, services: Services, stopped: Callable[[], bool], ready: Callable[[], bool] = lambda: True
+    ) -> None:
+        """Play it in real time, until the last message has arrived, or somebody says stop.
+
+        After the first message, time stands still until whoever reads them is ready for more.
+        """
         begin = time.monotonic()
         for number in range(1, self._orders + 1):
             self._later(number * 0.22, partial(self._open, services, number))
@@ -102,6 +107,11 @@ class Shop:
                 time.sleep(min(rest, 0.1))
             self._now = turn.due
             turn.act()
+            if len(self.told.arrived) == 1 and not ready():
+                before = time.monotonic()
+                while not ready() and not stopped():
+                    time.sleep(0.1)
+                begin += time.monotonic() - before
 
     def _later(self, delay: float, act: Callable[[], None]) -> None:
         self._count += 1
