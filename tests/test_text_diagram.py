@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from causet.model import KINDS, BadInput, Event
-from causet.view.text import columns, cut, plain, space_time
+from causet.view.letters import columns, cut, plain
+from causet.view.text import space_time
 
 
 class Execution:

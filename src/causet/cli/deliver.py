@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from causet.cli.inputs import report_option
 from causet.cli.printing import json_option, print_json
 from causet.cli.spark import for_streams, session, spark_options
 from causet.cli.trace import is_little
@@ -58,6 +59,7 @@ FINE = 0
 @click.option(
     "--files-per-batch", type=click.IntRange(1), default=1000, show_default=True, help="Of SOURCE, at most."
 )
+@report_option
 @spark_options
 @json_option
 def deliver(
@@ -73,6 +75,7 @@ def deliver(
     horizon: str,
     buckets: int,
     files_per_batch: int,
+    report: Path | None,
     as_json: bool,
     master: str | None,
     conf: dict[str, str],
@@ -134,6 +137,12 @@ def deliver(
                     kept.end(now_ms())
                     run(rows, query.target, kept, follow, OBSERVED, progress, show)
             held = how_many_held(spark, kept.spark) if has_state(spark, kept.spark) else 0
+    if report is not None:
+        from causet.spark.reporting import stream_report
+        from causet.view.page import write_text
+
+        made = stream_report(f"causet deliver {source}", progress, held, progress.blocked if held else None)
+        write_text(report, made.page())
     if parent is not None:
         progress.counts["covered"] = progress.counts.pop("caused", 0)
     _tell(progress.counts, progress.taken, held, progress.blocked if held else None, sink, as_json)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from causet.cli.inputs import report_option
 from causet.cli.printing import json_option, print_json
 from causet.cli.spark import for_streams, session, spark_options
 from causet.cli.trace import is_little
@@ -34,6 +35,7 @@ FINE = 0
 @click.option(
     "--files-per-batch", type=click.IntRange(1), default=1000, show_default=True, help="Of SOURCE, at most."
 )
+@report_option
 @spark_options
 @json_option
 def merge(
@@ -48,6 +50,7 @@ def merge(
     written_as: str | None,
     buckets: int,
     files_per_batch: int,
+    report: Path | None,
     as_json: bool,
     master: str | None,
     conf: dict[str, str],
@@ -97,6 +100,11 @@ def merge(
                 held, bound, heard = merge_progress(spark, kept.spark)
     live = {name: r for name, r in heard.items() if name not in exclude}
     slowest = min(live, key=lambda name: (live[name], name)) if held and live else None
+    if report is not None:
+        from causet.spark.reporting import stream_report
+        from causet.view.page import write_text
+
+        write_text(report, stream_report(f"causet merge {source}", progress, held, slowest).page())
     names = ("delivered", "late", "refused", "duplicates")
     counts = {name: progress.counts.get(name, 0) for name in names}
     if as_json:

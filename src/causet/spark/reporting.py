@@ -1,4 +1,4 @@
-"""Report pages of `verify` and `audit`: what was found, with proofs and figures, from DataFrames.
+"""Report pages of `verify`, `audit` and streams: what was found, with proofs and figures, from DataFrames.
 
 Only sums and the events of proofs leave Spark, so a report of any execution stays small.
 """
@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 from causet.formats.execution import Fault
 from causet.model import Event
 from causet.spark.auditing import Audit, Tally
+from causet.spark.running import STAY, Progress
 from causet.spark.verification import Verdict as Verified
 from causet.view.judged import SENTENCES
 from causet.view.payload import Verdict
@@ -106,6 +107,35 @@ def audit_report(title: str, found: Audit) -> Report:
         bars("skew", "Worst skew between clocks", skews, y_label="units of time"),
     ]
     return Report(title, Verdict(status, said), facts, figures=figures)
+
+
+def stream_report(title: str, progress: Progress, held: int, blocked: str | None) -> Report:
+    """What a stream did in this run."""
+    left = sum(count for name, count in progress.counts.items() if name not in STAY)
+    waits = f"; the oldest waits for {blocked}" if blocked else ""
+    said = f"{progress.taken:,} messages came, {left:,} left, {held:,} are held{waits}."
+    facts = [
+        ("messages", f"{progress.taken:,}"),
+        *((name, f"{count:,}") for name, count in progress.counts.items() if name != "caused"),
+        ("held", f"{held:,}"),
+        ("batches", f"{progress.batches:,}"),
+    ]
+    batches = list(progress.history)
+    first = progress.batches - len(batches) + 1
+    numbers = list(range(first, first + len(batches)))
+    lines: tuple[tuple[str, str, str, list[float]], ...] = (
+        ("held", "Messages held after each batch", "messages", [each.held for each in batches]),
+        ("in", "Messages that came with each batch", "messages", [each.taken for each in batches]),
+        ("out", "Messages that left with each batch", "messages", [each.left for each in batches]),
+        ("seconds", "Time of each batch", "seconds", [round(each.seconds, 3) for each in batches]),
+    )
+    figures = [
+        Figure(name, words, numbers, values, kind="steps", x_label="batch", y_label=unit)
+        for name, words, unit, values in lines
+    ]
+    statuses = {name: float(count) for name, count in progress.counts.items() if count and name != "caused"}
+    figures.append(bars("statuses", "What became of them", statuses, y_label="messages"))
+    return Report(title, Verdict("valid" if not held else "unknown", said), facts, figures=figures)
 
 
 def _share(tally: Tally) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -12,6 +13,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from causet.spark.checkpoints import Checkpoint
 
+MOST_BATCHES = 1000
+"""Of which a report tells."""
 LOOK = 0.3
 """Seconds between two looks at a query."""
 STAY = ("refused", "duplicates", "caused")
@@ -24,6 +27,16 @@ class Sink(Protocol):
     """Takes the rows of a batch, the same ones again if a batch is run again."""
 
     def write(self, rows: DataFrame, batch: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one batch did."""
+
+    seconds: float
+    taken: int
+    left: int
+    held: int
 
 
 @dataclass
@@ -43,6 +56,8 @@ class Progress:
     left_per_second: float = 0.0
     bound: str | None = None
     """up to where a merge has released"""
+    history: deque[Batch] = field(default_factory=lambda: deque(maxlen=MOST_BATCHES))
+    """the last batches"""
 
     def learn(self, event: Any, observed: str) -> None:
         """What Spark tells about one batch."""
@@ -64,6 +79,7 @@ class Progress:
             sum(source["numInputRows"] for source in event["sources"] if not _ticks(source)) / seconds
         )
         self.left_per_second = left / seconds
+        self.history.append(Batch(seconds, round(self.rows_per_second * seconds), left, self.held or 0))
         lags = [
             int(source["metrics"]["maxOffsetsBehindLatest"])
             for source in event["sources"]

@@ -20,15 +20,13 @@ have written: what could move the cursor, hide or reorder text is shown escaped.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 from causet.model import Event
+from causet.view.letters import columns, cut, plain, width_of, wrapped
 from causet.view.ordered import causes_of, in_order, natural, sends_of
 
 GAP = 3
@@ -42,10 +40,6 @@ SHORTER = 8
 """How many messages held back a lane names when it cannot name them all."""
 LONGEST_NAME = 20
 LONGEST_NOTE = 300
-ACCENTS = 2
-"""On one letter; more are somebody's joke, and escaped."""
-HIDDEN = re.compile("[\u034f\u115f\u1160\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
-"""Letters and marks that show nothing; the other invisible characters are known by their category."""
 
 
 class Signs(NamedTuple):
@@ -96,7 +90,7 @@ def space_time(
         *_draw(rows, lanes, widths, words, width),
         "",
         *_unfinished(execution, words, rows, notes, width),
-        *_wrap(_legend(rows, words), width, between="   "),
+        *wrapped(_legend(rows, words), width, between="   "),
     ]
     return "\n".join(line.rstrip() for line in lines)
 
@@ -200,72 +194,6 @@ def _involved(execution: _Execution, notes: Mapping[str, str]) -> Iterator[str]:
 
 
 # Words: every text that is shown passes through here
-
-
-def columns(text: str) -> int:
-    """The columns that a terminal gives to this text."""
-    return len(text) if text.isascii() else sum(map(_columns, text))
-
-
-@lru_cache(maxsize=4096)
-def _columns(letter: str) -> int:
-    if unicodedata.category(letter) in ("Mn", "Me"):
-        return 0
-    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
-
-
-def plain(text: str, ascii: bool = False) -> str:
-    r"""The text with everything escaped that is not simply visible.
-
-    >>> plain("a\x1b[2J\u202eb\n")
-    'a\\x1b[2J\\u202eb\\n'
-    """
-    found: list[str] = []
-    accents = 0
-    for letter in unicodedata.normalize("NFC", text):
-        kind = unicodedata.category(letter)
-        accents = accents + 1 if kind in ("Mn", "Me") else 0
-        hidden = kind[0] == "C" or (kind[0] == "Z" and letter != " ") or HIDDEN.match(letter)
-        if hidden or accents > ACCENTS or (accents and not found) or (ascii and letter > "~"):
-            letter = letter.encode("unicode_escape").decode("ascii")
-        found.append(letter)
-    return "".join(found)
-
-
-def cut(text: str, most: int, more: str = "…", tail: int = 0) -> str:
-    """The text in at most so many columns; if it must be cut, `tail` of them keep its end.
-
-    >>> cut("a long story", 6), cut("a long story", 6, tail=2)
-    ('a lon…', 'a l…ry')
-    """
-    if columns(text) <= most:
-        return text
-    head = _start(text, most - len(more) - tail)
-    end = _start(text[::-1], tail)[::-1] if tail else ""
-    return (head + more + end)[: max(most, 0)]
-
-
-def _start(text: str, most: int) -> str:
-    used = 0
-    for position, letter in enumerate(text):
-        used += _columns(letter)
-        if used > most:
-            return text[:position]
-    return text
-
-
-def _wrap(parts: Iterable[str], width: int, between: str = " ") -> list[str]:
-    """The parts on lines of this width; a part that is longer than a line is broken."""
-    lines: list[str] = []
-    for part in parts:
-        if lines and columns(lines[-1] + between + part) <= width:
-            lines[-1] += between + part
-            continue
-        while columns(part) > width and (start := _start(part, width)):
-            lines.append(start)
-            part = part[len(start) :]
-        lines.append(part)
-    return lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,7 +372,7 @@ class _Line:
     def put(self, at: int, text: str) -> int:
         """Write, and say where the text ends."""
         for letter in text:
-            size = _columns(letter)
+            size = width_of(letter)
             if size:
                 self.cells[at : at + size] = [letter, *[""] * (size - 1)]
             else:
@@ -474,7 +402,7 @@ def _draw(
         if row.note is None:
             lines.append(line)
             continue
-        first, *more = _wrap(row.note.split(" "), max(width - sum(widths) - 2, NARROWEST_NOTES - 2))
+        first, *more = wrapped(row.note.split(" "), max(width - sum(widths) - 2, NARROWEST_NOTES - 2))
         lines.append(f"{line}{words.signs.wrong} {first}")
         for text in more:
             below = _Line(sum(widths))
