@@ -19,7 +19,7 @@ HIDDEN = re.compile("[\u034f\u115f\u1160\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\u
 
 def columns(text: str) -> int:
     """The columns that a terminal gives to this text."""
-    return len(text) if text.isascii() else sum(map(_columns, text))
+    return len(text) if text.isascii() else sum(map(width_of, text))
 
 
 @lru_cache(maxsize=4096)
