@@ -24,7 +24,7 @@ soak: $(READY)
 	$(BIN)/pytest -n auto -m soak
 
 docs: $(READY)
-	$(BIN)/mkdocs build --strict --quiet --site-dir site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "causet needs Python 3.11 or newer")'

@@ -12,4 +12,8 @@ bound; one that is missed makes the exit code 1.
     protocols   messages per second of each protocol, over those of no protocol
     stamps      bytes of each protocol's stamps, over those of matrix clocks
     simulator   events per second with a trace or a judge, over those without
+    pages       bytes of a page, over those of the trace as gzip
+    spark       order and verify of 10 million events, over Spark's sort by time    required: at most 2 and 3
+    streams     deliver and merge, over the same stream passed through, or sorted
+    large       50 million events in a small cluster with a killed executor; only by name
 """

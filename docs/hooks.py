@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         if what == "page":
             up = "../" * page.file.src_uri.count("/")
             title = f"{Path(file).stem} under {protocol}"
-            return f'<iframe class="execution" title="{title}" src="{up}{page_name(file, protocol)}"></iframe>'
+            return (
+                f'<iframe class="execution" title="{title}" src="{up}{page_name(file, protocol)}"></iframe>'
+            )
         lines = {"promises": promises, "costs": costs, "commands": commands}[what]()
         return "\n".join(lines)
 
@@ -83,7 +86,9 @@ def events_of(file: str, protocol: str) -> tuple[Event, ...]:
     """What happens when a schedule is replayed under a protocol."""
     schedule = read_schedule(DOCS / file)
     kind = protocol_named(protocol)
-    options, _ = make_options(kind, schedule.system, schedule.options)
+    known = {each.name for each in fields(kind.Options)}
+    given = {name: value for name, value in schedule.options.items() if name in known}
+    options, _ = make_options(kind, schedule.system, given)
     return tuple(replay(schedule, kind, options).events)
 
 
@@ -116,7 +121,11 @@ def promises() -> Iterator[str]:
             "recovers from damage": claims.damage,
         }
         told = ", ".join(name for name, promised in kept.items() if promised) or "nothing: it is a control"
-        wanted = {"null messages": kind.nulls, "clocks": kind.clocked, "FIFO links (restored)": kind.fifo_links}
+        wanted = {
+            "null messages": kind.nulls,
+            "clocks": kind.clocked,
+            "FIFO links (restored)": kind.fifo_links,
+        }
         needs = ", ".join(name for name, wants in wanted.items() if wants)
         most = f"{kind.sensible} processes" if kind.sensible else ""
         yield f"| {' | '.join((f'`{kind.name}`', to, told, kind.counts, needs, most))} |"
@@ -127,10 +136,10 @@ def promises() -> Iterator[str]:
 
 def costs() -> Iterator[str]:
     """The same messages with the same delays under every protocol that can send them."""
-    yield f"{MESSAGES} messages of {SIZE} processes per table, seed {SEED}, measured when this page was built."
+    yield f"{MESSAGES} messages of {SIZE} processes each, seed {SEED}, measured when this page was built."
     for shape, words in SHAPES.items():
         yield from ("", f"**{words}** (`{shape}`)", "")
-        yield "| protocol | delivered too early | bytes per stamp | extra messages per message | added delay |"
+        yield "| protocol | too early | bytes per stamp | extra messages per message | added delay |"
         yield "| --- | ---: | ---: | ---: | ---: |"
         for kind in PROTOCOLS.values():
             if (kind.grouped and shape == "unicast") or (kind.broadcast and shape != "all"):

@@ -167,7 +167,8 @@ def test_the_snippets_of_a_page_run(
     page = Page(name, tmp_path, request.getfixturevalue("broker") if needed else BROKER)
     for position, block in enumerate(blocks):
         page.run(block)
-        if block.language in ("sh", "python") and block.exception != "not run" and not block.title:
+        ran = block.language in ("sh", "python") and block.exception != "not run" and not block.title
+        if ran and name != "errata.md":  # whose drawings have a test of their own
             compare(page.said, blocks[position + 1 : position + 2])
 
 
@@ -195,7 +196,7 @@ def test_every_exception_is_one_that_is_known() -> None:
 def test_few_blocks_are_not_run() -> None:
     blocks = [block for page in PAGES for block in blocks_of(page) if block.language in ("sh", "python")]
     skipped = [block for block in blocks if block.exception == "not run"]
-    assert len(skipped) <= 8 < len(blocks) / 6
+    assert len(skipped) <= 8 and len(blocks) > 50
 
 
 # ---------------------------------------------------------------- the site

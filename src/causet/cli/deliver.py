@@ -11,6 +11,7 @@ from causet.cli.inputs import report_option
 from causet.cli.printing import json_option, print_json
 from causet.cli.spark import for_streams, session, spark_options
 from causet.cli.trace import is_little
+from causet.delivery import WAIT
 
 FINE = 0
 
@@ -118,7 +119,9 @@ def deliver(
         "buckets": buckets,
     }
     delivering(**settings)  # says what is wrong with them before Spark is started
-    fixed = {"source": source, "sink": sink, "by": by, "parent": parent, "buckets": buckets}
+    # Patience needs a source that tells the time, and the sources of a checkpoint are fixed.
+    fixed: dict[str, Any] = {"source": source, "sink": sink, "by": by, "parent": parent, "buckets": buckets}
+    fixed |= {"missing": WAIT if missing == WAIT else "flag or divert"}
     with Checkpoint(checkpoint) as kept:
         query = Query.prepared(kept, "deliver", fixed, source, sink, written_as, follow)
         brief = not follow and is_little([Path(source), *Path(source).glob("*")])
@@ -133,7 +136,7 @@ def deliver(
             progress = Progress()
             with live_display("deliver", as_json) as show:
                 run(rows, query.target, kept, follow, OBSERVED, progress, show)
-                if missing != "wait" and not follow:
+                if missing != WAIT and not follow:
                     kept.end(now_ms())
                     run(rows, query.target, kept, follow, OBSERVED, progress, show)
             held = how_many_held(spark, kept.spark) if has_state(spark, kept.spark) else 0

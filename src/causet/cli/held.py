@@ -50,7 +50,7 @@ def explain_held(
             settings = settings_for(empty, by=fixed["by"], parent=fixed["parent"], buckets=fixed["buckets"])
             every = held_messages(spark, state, settings)
             if wanted is None:
-                found = sorted(every, key=lambda each: (each.since, each.receiver, each.name))[:most]
+                found = sorted(every, key=_root_causes_first)[:most]
             else:
                 found = list(islice((each for each in every if each.name == wanted), most))
     now = time.time()
@@ -78,6 +78,16 @@ def explain_held(
         at = "" if each.receiver == "all" else f"{each.receiver} holds "
         click.echo(f"{at}{each.name} for {now - each.since / 1000:,.0f} s: waits for {needs}")
     return FINE
+
+
+def _root_causes_first(held: Held) -> tuple[int, bool, str, str, int]:
+    """Of those that came together, first whoever waits for what has not come at all; numbers as numbers."""
+    source, _, number = held.name.rpartition(":")
+    counted = number.isdigit() and source != ""
+    only_held = all(held.waits_for.values())
+    if counted:
+        return held.since, only_held, held.receiver, source, int(number)
+    return held.since, only_held, held.receiver, held.name, 0
 
 
 def _merge_held(state: Path, as_json: bool, master: str | None, conf: Mapping[str, str]) -> int:

@@ -107,7 +107,7 @@ class Bucket:
             raise BadInput(
                 f"{len(self.holding):,} messages are held, and most_held = {settings.most_held:,}; the "
                 f"oldest waits for {self._blocked()[1]}. Find out why that does not come, raise the "
-                "limit, or flag or divert after some patience"
+                "limit, or begin anew with flag or divert after some patience"
             )
         self._counts["duplicates"] += outcome.duplicates
         problems = {
