@@ -16,7 +16,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
+from causet.cli import cli
+from causet.spark.session import spark_session
 from causet.stamp import sequence_of
 from streams import Message, Streams, write_files
 from test_merge import Network
@@ -25,8 +28,17 @@ CAUSET = [sys.executable, "-c", "from causet.cli import main; main()"]
 LOCAL = ["--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2"]
 
 
-def causet(*arguments: object, code: int = 0) -> str:
-    """What a command prints."""
+def causet(*arguments: object) -> str:
+    """What a command prints that ends well. It uses the Spark of the tests: none is started for it."""
+    spark_session("local[2]", {"spark.sql.shuffle.partitions": "4"})
+    words = [str(each) for each in arguments]
+    done = CliRunner().invoke(cli, words, standalone_mode=False, catch_exceptions=False)
+    assert done.return_value == 0, done.output
+    return done.stdout
+
+
+def causet_alone(*arguments: object, code: int = 0) -> str:
+    """What a command prints that is a process of its own."""
     done = subprocess.run(
         [*CAUSET, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False
     )
@@ -153,7 +165,7 @@ def test_bad_input_is_one_sentence(
     (tmp_path / "newer/causet.json").write_text('{"version": 99}')
     (tmp_path / "merge/causet.json").write_text('{"version": 1, "command": "merge", "fixed": {}}')
     write_files(tmp_path / "in", [{"source": "a", "sequence": "1", "causaldeps": "{}"}], 1)
-    told = causet(*arguments, *([] if arguments[0] == "explain" else LOCAL), code=2)
+    told = causet_alone(*arguments, *([] if arguments[0] == "explain" else LOCAL), code=2)
     (line,) = told.strip().splitlines()
     assert line.startswith("causet: ") and said in line
 
