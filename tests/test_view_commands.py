@@ -11,6 +11,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -20,6 +21,7 @@ from causet.formats.trace import write_trace
 from causet.live.aftermath import as_trace, reversals
 from causet.model import BadInput, CausetError, Event
 from causet.spark.session import spark_session
+from causet.view.page import view_of
 from causet.view.payload import Laid, fault_of
 from causet.view.report import Figure, Report, bars, heat
 from test_page import TALK
@@ -64,6 +66,10 @@ def test_drawn_as_text_with_what_came_too_early(trace: Path) -> None:
     told = called("view", "--text", trace).stdout
     assert "✗" in told and "p3 delivered b before a." in told
     assert "✗" not in called("view", "--text", "--ascii", trace).stdout
+    less = called("view", "--text", trace, "--only-process", "p1").stdout
+    assert "not received" not in less, "p2 and p3 received it, and are not drawn"
+    for options in (["--json"], ["-o", "x.html"], ["--compare", trace]):
+        assert isinstance(called("view", "--text", trace, *options).exception, click.UsageError)
 
 
 @pytest.mark.parametrize(
@@ -110,8 +116,10 @@ def test_what_cannot_be_shown_is_said(trace: Path, tmp_path: Path) -> None:
     for options, said in (
         (["--only-process", "nobody"], "there is no process nobody"),
         (["--around", "nothing"], "there is no event nothing"),
-        (["--from-position", "99"], "there is no event at positions"),
-        (["-o", tmp_path / "no" / "page.html"], "cannot be written"),
+        (["--from-position", "99"], "no event that is asked for is at positions 99 to 11"),
+        (["--around", "p4#1", "--only-process", "p1"], "nothing that is asked for is connected with p4#1"),
+        (["-o", tmp_path / "no" / "page.html"], "there is no folder"),
+        (["-o", trace], "is the input; name another file"),
     ):
         done = called("view", trace, *options)
         assert isinstance(done.exception, BadInput) and said in str(done.exception)
@@ -133,6 +141,30 @@ def test_a_notebook_shows_a_list_a_file_and_a_data_frame(trace: Path, tmp_path: 
     assert data_of(shown.save(tmp_path / "saved.html").read_text(encoding="utf-8"))["kind"] == "view"
     with pytest.raises(BadInput, match='the row of p1, seq None: field "seq" is missing'):
         causet.view([{"process": "p1"}])
+
+
+def test_what_is_no_trace_is_said_in_a_sentence(tmp_path: Path) -> None:
+    for wrong, said in ((None, "not NoneType"), ({"a": 1}, "not dict"), (["x"], "not str"), ([], "no event")):
+        with pytest.raises(BadInput, match=said):
+            causet.view(wrong)
+    with pytest.raises(BadInput, match="at least one"):
+        causet.view(TALK, most=0)
+    assert repr(causet.view(TALK, processes="p1")).startswith("<causet view: 3 events.")
+
+
+def test_an_output_that_is_no_file_is_written_and_a_link_is_followed(trace: Path, tmp_path: Path) -> None:
+    (tmp_path / "real.html").write_text("old")
+    (tmp_path / "link.html").symlink_to(tmp_path / "real.html")
+    called("view", trace, "-o", tmp_path / "link.html")
+    assert (tmp_path / "link.html").is_symlink() and "causet-data" in (tmp_path / "real.html").read_text()
+    assert called("view", trace, "-o", "/dev/null").return_value == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_large_execution_is_drawn_without_a_verdict_and_says_so() -> None:
+    events = [Event("p1", seq, "send", message=f"m{seq}", to=("p2",)) for seq in range(1, 7001)]
+    events += [Event("p2", seq, "deliver", message=f"m{seq}") for seq in range(1, 7001)]
+    assert view_of(events, "large").verdict.status == "unjudged"
 
 
 def test_faults_are_named_where_the_trace_names_them() -> None:

@@ -50,6 +50,10 @@ def audit(
       causet audit --from git .
       causet audit --report audit.html trace.jsonl
     """
+    if report is not None:
+        from causet.view.page import check_output
+
+        check_output(report, inputs)
     with execution(inputs, form, options, master, conf, "auditing") as source:
         from causet.spark.auditing import audit as audited
 
@@ -57,16 +61,16 @@ def audit(
         faults = [*source.faults, *found.faults]
         if strict:
             refuse_faults(faults)
-        if report is not None:
-            from causet.spark.reporting import audit_report
-            from causet.view.page import write_text
-
-            title = f"causet audit {' '.join(path.name or str(path) for path in inputs[:3])}"
-            write_text(report, audit_report(title, found).page())
         if as_json:
             print_json({**found.summary(), "faults": [fault_record(fault) for fault in faults]})
         else:
             click.echo(found.told())
             for line in fault_lines(source.faults):
                 click.echo(line)
+        if report is not None:
+            from causet.spark.reporting import audit_report
+            from causet.view.page import write_text
+
+            title = f"causet audit {' '.join(path.name or str(path) for path in inputs[:3])}"
+            write_text(report, audit_report(title, found).page())
     return FINE

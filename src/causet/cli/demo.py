@@ -57,8 +57,9 @@ def demo(
     """
     from causet.live.aftermath import as_trace, by_clock, reversals, told
     from causet.live.demonstration import BUCKETS
-    from causet.view.page import write_page
+    from causet.view.page import check_output, write_page
 
+    check_output(output)
     with TemporaryDirectory(prefix="causet-demo-") as made, _started(kafka) as servers:
         with session(master, for_streams(master, conf, BUCKETS), "demo") as spark:
             from causet.cli.live import live_display

@@ -79,6 +79,10 @@ def verify(
       causet verify --json trace.parquet > verdict.json
       causet verify --report verdict.html trace.jsonl
     """
+    if report is not None:
+        from causet.view.page import check_output
+
+        check_output(report, inputs)
     with execution(inputs, form, options, master, conf, "verifying") as source:
         from causet.spark.verification import verify as judged
 
@@ -87,13 +91,6 @@ def verify(
         if strict:
             refuse_faults(faults)
         status = "unknown" if verdict.status in ("valid", "vacuous") and source.faults else verdict.status
-        if report is not None:
-            from causet.spark.reporting import verify_report
-            from causet.view.page import write_text
-
-            title = f"causet verify {' '.join(path.name for path in inputs[:3])}"
-            made = verify_report(title, source.events, verdict, status, faults)
-            write_text(report, made.page())
         if as_json:
             for part in _json(verdict, status, faults):
                 click.echo(part, nl=False)
@@ -101,6 +98,13 @@ def verify(
         else:
             for line in _told(verdict, status, faults):
                 click.echo(line)
+        if report is not None:
+            from causet.spark.reporting import verify_report
+            from causet.view.page import write_text
+
+            title = f"causet verify {' '.join(path.name for path in inputs[:3])}"
+            made = verify_report(title, source.events, verdict, status, faults)
+            write_text(report, made.page())
     return EXIT_CODES[status]
 
 

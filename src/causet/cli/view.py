@@ -14,6 +14,7 @@ from causet.model import BadInput, some_of
 
 if TYPE_CHECKING:
     from causet.formats.execution import Execution
+    from causet.view.payload import Laid
 
 MOST_ROWS = 500
 """Events that are drawn as text: more is for a page."""
@@ -72,6 +73,15 @@ def view(
     """
     from causet.view.narrow import MOST_EVENTS, Wanted
 
+    if as_text and (output is not None or compare is not None or as_json):
+        raise click.UsageError("--text draws here: it goes with none of -o, --compare and --json.")
+    if ascii_only and not as_text:
+        raise click.UsageError("--ascii belongs to --text.")
+    target = output or Path(f"{(inputs[0].resolve().name or 'trace').split('.')[0]}.html")
+    if not as_text:
+        from causet.view.page import check_output
+
+        check_output(target, [*inputs, *([compare] if compare else [])])
     found = _one(inputs, form, execution, options)
     wanted = Wanted(most or MOST_EVENTS, only_process, from_position, to_position, around)
     if as_text:
@@ -79,33 +89,35 @@ def view(
     from causet.view.page import page, view_of, write_text
 
     title = " ".join(path.name or str(path) for path in inputs[:3])
+    faults = [*found.faults]
     laid = [view_of(found.events, found.name or title, wanted)]
     if compare is not None:
         other = _one((compare,), form, execution, options)
+        faults += other.faults
         laid.append(view_of(other.events, other.name or compare.name, wanted))
         title += f" and {compare.name}"
-    target = output or Path(f"{(inputs[0].resolve().name or 'trace').split('.')[0]}.html")
     write_text(target, page("view" if compare is None else "compare", title, laid))
     if as_json:
-        first = laid[0]
-        print_json(
-            {
-                "page": str(target),
-                "bytes": target.stat().st_size,
-                "events": first.total,
-                "shown": len(first.events),
-                "status": first.verdict.status,
-                "violations": len(first.violations),
-                "faults": [fault_record(fault) for fault in found.faults],
-            }
-        )
+        told = {"page": str(target), "bytes": target.stat().st_size, **_about(laid[0])}
+        if compare is not None:
+            told["other"] = _about(laid[1])
+        print_json({**told, "faults": [fault_record(fault) for fault in faults]})
         return 0
     for each in laid:
-        click.echo(f"{each.name}: {len(each.events):,} events of {each.total:,}. {each.verdict.sentence}")
-    for line in fault_lines(found.faults):
+        click.echo(f"{each.name}: {len(each.events):,} of {each.total:,} events. {each.verdict.sentence}")
+    for line in fault_lines(faults):
         click.echo(line)
     click.echo(f"→ {target}")
     return 0
+
+
+def _about(laid: Laid) -> dict[str, Any]:
+    return {
+        "events": laid.total,
+        "shown": len(laid.events),
+        "status": laid.verdict.status,
+        "violations": len(laid.violations),
+    }
 
 
 def _one(inputs: tuple[Path, ...], form: str | None, name: str | None, options: dict[str, Any]) -> Execution:
@@ -140,7 +152,9 @@ def _drawn(found: Execution, wanted: Any, ascii_only: bool) -> int:
             "--around, --only-process or --from-position, or make a page with -o"
         )
     marks = {shown.events[each.delivered].id: "too early" for each in shown.violations}
-    click.echo(space_time(shown.events, shutil.get_terminal_size().columns, marks, ascii_only))
+    width = shutil.get_terminal_size().columns
+    # What is not drawn may have happened all the same.
+    click.echo(space_time(shown.events, width, marks, ascii_only, whole=shown.left_out is None))
     click.echo()
     for each in shown.violations:
         click.echo(each.sentence)

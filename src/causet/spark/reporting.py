@@ -5,6 +5,7 @@ Only sums and the events of proofs leave Spark, so a report of any execution sta
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -75,7 +76,8 @@ def audit_report(title: str, found: Audit) -> Report:
         f"{in_file:,} in file order, {in_ours:,} in ours."
     )
     pairs = found.pairs.limit(MOST_PAIRS).collect()
-    status = "invalid" if time.wrong_effects or found.in_file_order.wrong_effects else "valid"
+    wrong_at_all = time.wrong_effects or found.in_file_order.wrong_effects
+    status = "invalid" if wrong_at_all else "valid" if time.effects else "vacuous"
     facts = [
         ("events", f"{found.events:,}"),
         ("processes", f"{found.processes:,}"),
@@ -205,7 +207,7 @@ def _at(events: DataFrame, kind: str, name: str) -> DataFrame:
 
 def _histogram(name: str, title: str, values: DataFrame, unit: str) -> Figure:
     low, high, count = values.agg(F.min("value"), F.max("value"), F.count("value")).collect()[0]
-    if not count:
+    if not count or not math.isfinite(high - low):
         return Figure(name, title, [])
     width = (high - low) / BINS or 1.0
     bins = F.least(F.floor((F.col("value") - F.lit(low)) / F.lit(width)), F.lit(BINS - 1)).alias("bin")
@@ -220,7 +222,7 @@ def _histogram(name: str, title: str, values: DataFrame, unit: str) -> Figure:
         [found.get(number, 0) for number in filled],
         x_label=f"{unit}, from",
         y_label="messages",
-        note=f"{count:,} messages, from {_plain(low)} to {_plain(high)}.",
+        note=f"{count:,} message{'' if count == 1 else 's'}, from {_plain(low)} to {_plain(high)}.",
     )
 
 
@@ -228,7 +230,7 @@ def _held(both: DataFrame) -> Figure:
     """How many messages were received and not delivered yet, over time."""
     title = "Messages held back, over time"
     low, high = both.agg(F.min("came"), F.max("went")).collect()[0]
-    if low is None or high <= low:
+    if low is None or high <= low or not math.isfinite(float(high) - float(low)):
         return Figure("held", title, [])
     width = (high - low) / MOMENTS
 

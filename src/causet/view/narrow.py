@@ -38,9 +38,11 @@ class Wanted:
             low, high = self.begin or 0, len(laid.events) if self.end is None else self.end
             numbers = [number for number in numbers if low <= number < high]
             if not numbers:
-                raise BadInput(f"there is no event at positions {low} to {high}; there are {laid.total:,}")
+                raise BadInput(f"no event that is asked for is at positions {low} to {high}")
         if self.around is not None:
             numbers = _nearest(laid, self.around, set(numbers), self.most)
+            if not numbers:
+                raise BadInput(f"nothing that is asked for is connected with {some_of([self.around])}")
         chosen = numbers[: self.most]
         if len(chosen) == len(laid.events):
             return laid
@@ -53,11 +55,13 @@ class Wanted:
         elif shown < asked:
             said += ", the first ones in causal order"
         if shown < asked or self.around is not None:
-            return (
+            said = (
                 f"{said}. To see others: --only-process, --from-position and --to-position, --around; to see "
-                "more at once: --most."
+                "more at once: --most"
             )
-        return f"{said}: those that were asked for."
+        else:
+            said = f"{said}: those that were asked for"
+        return f"{said}. Causality through events that are left out is not on this page."
 
 
 def _nearest(laid: Laid, wanted: str, among: set[int], most: int) -> list[int]:

@@ -7,7 +7,7 @@ causet.view(events)                 # a pandas or Spark DataFrame with the colum
 
 from __future__ import annotations
 
-import base64
+import html
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -41,12 +41,13 @@ class View:
         return f"<causet view: {self.told}>"
 
     def _repr_html_(self) -> str:
-        # A frame of its own, without access to the notebook: whatever a trace says stays in it.
-        data = base64.b64encode(self.page.encode()).decode()
+        # A frame of its own, without access to the notebook: whatever a trace says stays in it. The page as
+        # an attribute: addresses may be cut at two million letters.
         return (
-            f'<iframe title="causet: {_plain(self.told)}" sandbox="allow-scripts allow-downloads" '
+            f'<iframe title="causet: {_plain(self.told)}" '
+            'sandbox="allow-scripts allow-downloads allow-modals" '
             f'style="width:100%;height:{self.height}px;border:1px solid #8888" '
-            f'src="data:text/html;base64,{data}"></iframe>'
+            f'srcdoc="{html.escape(self.page, quote=True)}"></iframe>'
         )
 
 
@@ -67,10 +68,13 @@ def view(
     >>> view([{"process": "p1", "seq": 1, "kind": "send", "message": "a", "to": ["p2"]}])
     <causet view: 1 event. Nothing is delivered, so there is no order of deliveries to judge.>
     """
+    if most < 1:
+        raise BadInput(f"most = {most}: at least one event is drawn")
+    wanted = (processes,) if isinstance(processes, str) else tuple(processes)
     events, cut = _events(trace, most)
     if not events:
         raise BadInput("there is no event to draw")
-    laid = view_of(events, title, Wanted(most, tuple(processes), around=around))
+    laid = view_of(events, title, Wanted(most, wanted, around=around))
     count = len(laid.events)
     said = f"{count:,} event{'' if count == 1 else 's'}. {laid.verdict.sentence}"
     said = " ".join(part for part in (said, cut, laid.left_out) if part)
@@ -82,7 +86,10 @@ def _events(trace: Any, most: int) -> tuple[list[Event], str]:
     if isinstance(trace, str | Path):
         from causet.formats.registry import read_executions
 
-        return [event for found in read_executions(trace) for event in found.events], ""
+        found = read_executions(trace)
+        if len(found) != 1:
+            raise BadInput(f"{trace} has {len(found)} executions; `causet view --execution NAME` draws one")
+        return list(found[0].events), ""
     if hasattr(trace, "sparkSession"):
         limit = min(most, MOST_ROWS)
         rows = trace.orderBy("process", "seq").limit(limit + 1).collect()
@@ -90,11 +97,15 @@ def _events(trace: Any, most: int) -> tuple[list[Event], str]:
         return [_event(row.asDict()) for row in rows[:limit]], cut
     if hasattr(trace, "to_dict") and hasattr(trace, "columns"):
         return [_event(row) for row in trace.to_dict("records")], ""
+    if not isinstance(trace, Iterable) or isinstance(trace, Mapping):
+        raise BadInput(f"a trace is a file, a list of events or a DataFrame, not {type(trace).__name__}")
     return [each if isinstance(each, Event) else _event(each) for each in trace], ""
 
 
 def _event(record: Mapping[str, Any]) -> Event:
     """A row as an event: what is not there (None, NaN) is left out, arrays are lists."""
+    if not isinstance(record, Mapping):
+        raise BadInput(f"an event is a record with the fields of a trace, not {type(record).__name__}")
     from causet.formats.strict import Problem
     from causet.formats.trace import event_of
 

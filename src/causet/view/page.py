@@ -6,6 +6,7 @@ The front end is in `web/`; what is built of it is `page.html` beside this file.
 from __future__ import annotations
 
 import html
+import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -45,11 +46,27 @@ def write_page(path: Path, events: Sequence[Event], title: str) -> Path:
 
 def write_text(path: Path, text: str) -> Path:
     """Write a page whole, or not at all."""
-    half = path.with_name(f".{path.name}.part")
+    data = text.encode("utf-8", "backslashreplace")
+    target = path.resolve() if path.is_symlink() else path
+    half = target.with_name(f".{target.name}.part")
     try:
-        half.write_text(text, encoding="utf-8")
-        half.replace(path)
+        if target.exists() and not target.is_file():  # a pipe or a device: there is nothing to replace
+            target.write_bytes(data)
+            return path
+        half.write_bytes(data)
+        half.replace(target)
     except OSError as error:
         half.unlink(missing_ok=True)
         raise BadInput(f"{path} cannot be written: {reason(error)}") from None
     return path
+
+
+def check_output(path: Path, inputs: Sequence[Path] = ()) -> None:
+    """BadInput, before any work, if a page cannot be written there or would take the place of an input."""
+    if any(path.exists() and given.exists() and path.samefile(given) for given in inputs):
+        raise BadInput(f"{path} is the input; name another file for the page")
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise BadInput(f"{path} cannot be written: there is no folder {folder}")
+    if not os.access(folder, os.W_OK) and not path.exists():
+        raise BadInput(f"{path} cannot be written: permission denied")

@@ -5,6 +5,7 @@ Figures are columns of labels and numbers; the page draws them and gives them aw
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -40,10 +41,10 @@ class Figure:
             "title": self.title,
             "note": self.note,
             "kind": self.kind,
-            "x": list(self.x),
-            "y": list(self.y),
+            "x": [_finite(each) for each in self.x],
+            "y": [_finite(each) for each in self.y],
             "rows": list(self.rows),
-            "values": [list(row) for row in self.values],
+            "values": [[_finite(each) for each in row] for row in self.values],
             "xLabel": self.x_label,
             "yLabel": self.y_label,
         }
@@ -102,6 +103,11 @@ class Report:
             "figures": [figure.plain() for figure in self.figures if figure.x],
         }
         return page("report", self.title, drawn, report)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _delivery(events: Sequence[Event], process: str, message: str) -> int:

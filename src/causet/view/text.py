@@ -70,12 +70,17 @@ ASCII = Signs("*", "o", "@", "=", "|", "-", ".", ">", "<", ">", "<", "+", "+", "
 
 
 def space_time(
-    events: Sequence[Event], width: int = 100, marks: Mapping[str, str] | None = None, ascii: bool = False
+    events: Sequence[Event],
+    width: int = 100,
+    marks: Mapping[str, str] | None = None,
+    ascii: bool = False,
+    whole: bool = True,
 ) -> str:
     """The execution as lines of text, at most `width` columns wide where that is possible.
 
     `marks` puts a ✗ at events, by id, and a short text beside them. When there are more processes than fit,
-    those of marked events and of their causes are drawn first, and a line says who is not drawn.
+    those of marked events and of their causes are drawn first, and a line says who is not drawn. Only of a
+    `whole` execution is said what never arrived, or is still held back at its end.
     """
     if not events:
         return "no events"
@@ -89,7 +94,7 @@ def space_time(
         *_left_out(execution, words, lanes, width),
         *_draw(rows, lanes, widths, words, width),
         "",
-        *_unfinished(execution, words, rows, notes, width),
+        *_unfinished(execution, words, rows, notes, width, whole),
         *wrapped(_legend(rows, words), width, between="   "),
     ]
     return "\n".join(line.rstrip() for line in lines)
@@ -446,7 +451,12 @@ def _left_out(execution: _Execution, words: _Words, lanes: Sequence[str], width:
 
 
 def _unfinished(
-    execution: _Execution, words: _Words, rows: Sequence[_Row], notes: Mapping[str, str], width: int
+    execution: _Execution,
+    words: _Words,
+    rows: Sequence[_Row],
+    notes: Mapping[str, str],
+    width: int,
+    whole: bool,
 ) -> list[str]:
     """What did not arrive, what is still held back at the end, and marks whose events are not drawn."""
     here = execution.received | execution.delivered
@@ -463,9 +473,9 @@ def _unfinished(
         if box
     ]
     lines = []
-    if lost:
+    if lost and whole:
         lines.append(f"not received: {', '.join(lost)}")
-    if waiting:
+    if waiting and whole:
         lines.append(f"still held back: {', '.join(waiting)}")
     drawn = {row.event.id for row in rows}
     for event, note in notes.items():
