@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { tickStep } from "../src/draw/axis";
+import { tickStep } from "../src/draw/ticks";
 import { drawBase } from "../src/draw/drawing";
 import { LIGHT } from "../src/draw/palette";
 import { buildScene, factsOf } from "../src/draw/scene";

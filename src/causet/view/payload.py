@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -209,18 +210,20 @@ def _numbers(texts: _Texts, values: Iterable[object]) -> Array:
     return np.array([texts.number(value) for value in values], np.int32)
 
 
-FAULTS = ("kill", "killed", "crash", "crashed", "restart", "restarted", "recover", "recovered")
+FAULT = re.compile(r"(kill|killed|crash|crashed|restart|restarted)( -\w+)?( by .{1,40})?", re.IGNORECASE)
 
 
 def fault_of(event: Event) -> str | None:
     """The fault that an event is, if the trace names it: in a field `fault`, or as the text of a local step
-    that begins so.
+    that says nothing else.
 
     >>> fault_of(Event("p1", 3, text="kill -9 by the test"))
     'kill -9 by the test'
+    >>> fault_of(Event("p1", 3, text="Restart the server when the disk is full"))
     """
     named = event.extra.get("fault")
     if isinstance(named, str) and named:
         return named
-    first = event.text.split(maxsplit=1)[0].lower().rstrip(":.,") if event.text and event.text.strip() else ""
-    return event.text if event.kind == "local" and first in FAULTS else None
+    if event.kind == "local" and event.text and FAULT.fullmatch(event.text.strip()):
+        return event.text
+    return None

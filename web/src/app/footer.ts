@@ -3,6 +3,7 @@
 import { nameOf } from "../model/model";
 import { count, figure, visible } from "../model/plaintext";
 import { momentAt } from "../model/scrub";
+import { processesInSight } from "../draw/viewport";
 import { button, element, replace } from "../ui/dom";
 import type { App } from "./app";
 import { scrubBy } from "./keys";
@@ -100,9 +101,11 @@ export class StatusLine {
     this.shown.textContent = `${figure(scene.shownCount)} of ${count(model.events, "event")} shown`;
     this.everything.hidden = !this.app.reduced() && !state.collapse;
     const { inversions, stepsBack, untimed } = scene.layout;
+    const { inSight, all } = processesInSight(scene.layout, this.stage.view);
     replace(
       this.notes,
       [
+        inSight < all ? `${figure(inSight)} of ${count(all, "process", "processes")} in sight; Shift+wheel scrolls` : "",
         scene.runs.size.size > 0 ? `${count(scene.runs.size.size, "run")} collapsed` : "",
         scene.dashed.from.length > 0 ? `${count(scene.dashed.from.length, "dashed edge")} through hidden events${scene.dashed.capped ? " (not all)" : ""}` : "",
         inversions.length > 0 ? `${count(inversions.length, "inversion")}` : "",

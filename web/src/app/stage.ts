@@ -9,7 +9,7 @@ import { messageRowMiddle, messageWindow } from "../draw/messagesview";
 import { drawOverlay, type Highlights } from "../draw/overlay";
 import { Sheet } from "../draw/sheet";
 import {
-  MESSAGE_ROW, makeViewport, plotWidth, rowAt, rowMiddle, toPixel, toUnit, wholeRange, type Viewport,
+  MESSAGE_ROW, finestSpan, makeViewport, plotWidth, rowAt, rowMiddle, toPixel, toUnit, wholeRange, type Viewport,
 } from "../draw/viewport";
 import { element } from "../ui/dom";
 import type { App, Change } from "./app";
@@ -248,7 +248,8 @@ export class Stage {
     const { layout } = this.app.scene;
     const [low, high] = wholeRange(layout, this.app.state.x);
     const fixed = toUnit(view, pixel);
-    const smallest = this.app.state.x === "time" ? (high - low) * 1e-7 : plotWidth(view) / 220;
+    const finest = finestSpan(low, high);
+    const smallest = Math.max(finest, this.app.state.x === "time" ? (high - low) * 1e-7 : plotWidth(view) / 220);
     const width = plotWidth(view) / view.scale;
     const span = Math.max(Math.min(smallest, width), Math.min(width / factor, Math.max(high - low, width)));
     const from = fixed - ((pixel - view.gutter) / plotWidth(view)) * span;

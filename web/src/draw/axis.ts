@@ -3,35 +3,43 @@
 import { figure } from "../model/plaintext";
 import type { Scene } from "./scene";
 import { fitted, type Surface } from "./surface";
+import { differenceLabel, multiples, nameWithOffset, sharedOffset, tickLabel, tickStep } from "./ticks";
 import { AXIS_HEIGHT, plotWidth, rightEdge, toPixel, type Viewport } from "./viewport";
 
-/** Steps of 1, 2 or 5 times a power of ten, about one for every `apart` pixels. */
-export function tickStep(span: number, width: number, apart: number): number {
-  const rough = (span / Math.max(1, width)) * apart;
-  const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1e-12)));
-  const times = rough / power;
-  return power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
-}
+const BAND_PIXELS = 12;
+const TICK_PIXELS = 84;
+/** Ticks are never closer than this, whatever the numbers are. */
+const CLOSEST_TICKS = 40;
+const LABEL_GAP = 14;
+const LABEL_SIZE = 11;
+const NAME_LEFT = 12;
 
 export function drawBands(surface: Surface, scene: Scene, view: Viewport): void {
-  const step = Math.max(1, tickStep(plotWidth(view) / view.scale, plotWidth(view), 12));
-  const first = Math.floor(view.left / (2 * step)) * 2 * step;
+  const width = plotWidth(view);
+  const step = Math.max(1, tickStep(width / view.scale, width, BAND_PIXELS));
   const height = view.lanesHeight + view.messagesHeight;
-  for (let block = first; block - 0.5 < rightEdge(view); block += 2 * step)
+  for (const block of multiples(view.left - 2 * step, rightEdge(view) + 0.5, 2 * step, width / BAND_PIXELS + 2))
     surface.rect(toPixel(view, block - 0.5), 0, step * view.scale, height, scene.palette.band);
 }
 
 export function drawAxis(surface: Surface, scene: Scene, view: Viewport): void {
   const { palette } = scene;
   const y = view.lanesHeight + view.messagesHeight;
+  const offset = scene.state.x === "time" ? sharedOffset(scene.layout.low, scene.layout.high) : 0;
   surface.rect(0, y, view.width, AXIS_HEIGHT, palette.gutter);
   surface.segments([0, y + 0.5, view.width, y + 0.5], 4, { colour: palette.lane, width: 1 });
-  surface.text(fitted(surface, axisName(scene), view.gutter - 18, 11, 600), 12, y + AXIS_HEIGHT / 2, { colour: palette.quiet, size: 11, weight: 600 });
+  // An offset is of no use when cut, so it may reach into the plot; labels begin right of it.
+  const room = offset === 0 ? view.gutter - 18 : Math.max(view.gutter - 18, view.width / 2);
+  const name = fitted(surface, nameWithOffset(axisName(scene), offset), room, LABEL_SIZE, 600);
+  surface.text(name, NAME_LEFT, y + AXIS_HEIGHT / 2, { colour: palette.quiet, size: LABEL_SIZE, weight: 600 });
+  const nameEnd = NAME_LEFT + surface.measure(name, LABEL_SIZE, 600);
   surface.clipped(view.gutter, y, plotWidth(view), AXIS_HEIGHT, () => {
-    for (const { x, label } of ticks(scene, view)) {
+    for (const { x, label } of axisTicks(surface, scene, view, offset)) {
       const pixel = toPixel(view, x);
       surface.segments([pixel, y, pixel, y + 5], 4, { colour: palette.quiet, width: 1 });
-      surface.text(label, pixel, y + 15, { colour: palette.quiet, size: 11, align: "center" });
+      const begin = pixel - surface.measure(label, LABEL_SIZE) / 2;
+      if (nameEnd > view.gutter && begin < nameEnd + 8) continue;
+      surface.text(label, pixel, y + 15, { colour: palette.quiet, size: LABEL_SIZE, align: "center" });
     }
   });
 }
@@ -43,19 +51,34 @@ function axisName({ state, model, comparison }: Scene): string {
   return state.order === "time" ? "time order" : "position";
 }
 
-function ticks(scene: Scene, view: Viewport): { x: number; label: string }[] {
+type Tick = { x: number; label: string };
+
+/** Ticks as far apart as their labels are wide: wider labels ask for a larger step, whose labels may be shorter. */
+function axisTicks(surface: Surface, scene: Scene, view: Viewport, offset: number): Tick[] {
+  let apart = TICK_PIXELS;
+  let found: Tick[] = [];
+  for (let attempt = 0; attempt < 3; attempt++) {
+    found = ticksApart(scene, view, offset, apart);
+    const widest = found.reduce((most, { label }) => Math.max(most, surface.measure(label, LABEL_SIZE)), 0) + LABEL_GAP;
+    if (widest <= apart) break;
+    apart = widest;
+  }
+  return found;
+}
+
+function ticksApart(scene: Scene, view: Viewport, offset: number, apart: number): Tick[] {
   const width = plotWidth(view);
   const span = width / view.scale;
   const byRank = scene.state.x === "position";
-  let step = tickStep(span, width, 84);
+  let step = tickStep(span, width, apart);
   if (scene.state.x !== "time") step = Math.max(1, step);
-  const found: { x: number; label: string }[] = [];
   // Ticks stand at round positions, whether the execution counts from 0 or from 1.
   const counted = scene.comparison || scene.state.order === "time" || scene.model.events === 0;
-  const shift = !byRank ? 0 : counted ? 1 : Math.min(1, scene.model.position[0]);
-  for (let at = Math.ceil((view.left + shift) / step); at * step - shift <= view.left + span; at++) {
-    const x = at * step - shift;
-    const label = byRank ? rankLabel(scene, x) : figure(Number((at * step).toPrecision(10)));
+  const shift = byRank ? (counted ? 1 : Math.min(1, scene.model.position[0])) : -offset;
+  const found: Tick[] = [];
+  for (const value of multiples(view.left + shift, view.left + shift + span, step, width / CLOSEST_TICKS)) {
+    const x = value - shift;
+    const label = byRank ? rankLabel(scene, x) : offset === 0 ? tickLabel(value, step) : differenceLabel(value, step);
     if (label !== null) found.push({ x, label });
   }
   return found;

@@ -35,11 +35,32 @@ const LARGEST_UNIT = 84;
 const LOWEST_ROW = 32;
 const HIGHEST_ROW = 104;
 
+/** Part of the size of a number below which a stretch holds too few floats to place a thousand pixels. */
+const RESOLUTION = 2 ** -42;
+
+/** The shortest stretch around here that floats can still divide into pixels. */
+export const finestSpan = (from: number, to: number): number =>
+  Math.max(Math.abs(from), Math.abs(to)) * RESOLUTION || Number.MIN_VALUE / RESOLUTION;
+
 /** The stretch of x that shows everything. */
 export function wholeRange(layout: Layout, mode: XMode): [number, number] {
   const span = layout.high - layout.low;
-  const margin = mode === "time" ? span * 0.03 || 1 : Math.max(0.8, span * 0.012);
+  const finest = finestSpan(layout.low, layout.high);
+  const margin = mode === "time" ? Math.max(span * 0.03 || 1, finest) : Math.max(0.8, span * 0.012);
   return [layout.low - margin, layout.high + margin];
+}
+
+/** Processes whose lanes are wholly in sight, and all that have a lane. */
+export function processesInSight(layout: Layout, view: Viewport): { inSight: number; all: number } {
+  const first = Math.ceil(view.scroll / view.rowHeight - 0.01);
+  const last = Math.floor((view.scroll + view.lanesHeight) / view.rowHeight + 0.01);
+  let [inSight, all] = [0, 0];
+  layout.rows.forEach((process, row) => {
+    if (process < 0) return;
+    all++;
+    if (row >= first && row < last) inSight++;
+  });
+  return { inSight, all };
 }
 
 export function makeViewport(
@@ -52,7 +73,7 @@ export function makeViewport(
   const [low, high] = wholeRange(layout, mode);
   const from = wanted.from ?? low;
   const to = wanted.to ?? high;
-  let scale = plot / Math.max(to - from, 1e-12);
+  let scale = plot / Math.max(to - from, finestSpan(from, to));
   // A handful of events is not spread over the whole width.
   if (wanted.from === null && mode !== "time") scale = Math.min(scale, LARGEST_UNIT);
   const available = Math.max(40, size.height - AXIS_HEIGHT);

@@ -48,12 +48,17 @@ export function times(model: Model): { time: Float64Array; untimed: number } {
   return { time, untimed };
 }
 
+/** Beyond this, the difference of two times or a margin around them would be infinite. */
+const FURTHEST = Number.MAX_VALUE / 4;
+
+const drawable = (time: number): number => Math.max(-FURTHEST, Math.min(FURTHEST, time));
+
 export function placeX(model: Model, marked: Uint8Array, mode: XMode, order: Order): { x: Float64Array; untimed: number } {
   if (mode === "block") return { x: blockX(model, marked), untimed: 0 };
   const timed = mode === "time" || order === "time" ? times(model) : null;
   const x = new Float64Array(model.events).fill(NaN);
   if (mode === "time" && timed) {
-    for (let event = 0; event < model.events; event++) if (marked[event]) x[event] = timed.time[event];
+    for (let event = 0; event < model.events; event++) if (marked[event]) x[event] = drawable(timed.time[event]);
     return { x, untimed: timed.untimed };
   }
   let ranked = marksOf(marked);

@@ -1,6 +1,6 @@
 // Charts as inline SVG: bars, steps and a heat map. Colours come from the style sheet, so that themes and print work.
 
-import { tickStep } from "../draw/axis";
+import { tickStep } from "../draw/ticks";
 import { figure as written, visible } from "../model/plaintext";
 import type { Figure } from "../model/types";
 import { svgElement } from "../ui/dom";
