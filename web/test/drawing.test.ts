@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { tickStep } from "../src/draw/ticks";
+import { multiples, nameWithOffset, sharedOffset, tickLabel, tickStep } from "../src/draw/ticks";
 import { drawBase } from "../src/draw/drawing";
 import { LIGHT } from "../src/draw/palette";
 import { buildScene, factsOf } from "../src/draw/scene";
 import { SvgSurface } from "../src/draw/svgsurface";
-import { AXIS_HEIGHT, makeViewport, rowAt, rowMiddle, toPixel, toUnit } from "../src/draw/viewport";
+import { AXIS_HEIGHT, makeViewport, processesInSight, rowAt, rowMiddle, toPixel, toUnit } from "../src/draw/viewport";
 import { START, type ViewState } from "../src/model/state";
 import type { Figure } from "../src/model/types";
 import { excerptOf } from "../src/report/excerpt";
@@ -40,6 +40,81 @@ describe("viewport", () => {
     expect(tickStep(130, 1000, 100)).toBe(20);
     expect(tickStep(430, 1000, 100)).toBe(50);
     expect(tickStep(0.7, 1000, 100)).toBeCloseTo(0.1);
+  });
+});
+
+describe("ticks", () => {
+  it("ends where floats stand too close to count", () => {
+    expect(multiples(2 ** 60, 2 ** 60 + 4096, 1, 20)).toEqual([2 ** 60]);
+    expect(multiples(0, 1e9, 1, 20)).toHaveLength(20);
+    expect(multiples(-3, 3, 2, 20)).toEqual([-2, 0, 2]);
+    expect(multiples(NaN, Infinity, 1, 20)).toEqual([]);
+    expect(multiples(-1.7e308, 1.7e308, 1e-300, 20)).toEqual([]);
+  });
+  it("subtracts what large times share", () => {
+    expect(sharedOffset(1369438082, 1369438142)).toBe(1369438000);
+    expect(sharedOffset(1.7e18, 1.7e18 + 3e9)).toBe(1.7e18);
+    expect(sharedOffset(-2000000050, -2000000001)).toBe(-2000000100);
+    expect(sharedOffset(0, 5e9)).toBe(0);
+    expect(sharedOffset(10, 20)).toBe(0);
+    expect(sharedOffset(-4e307, 4e307)).toBe(0);
+    expect(nameWithOffset("time", 1369438000)).toBe("time − 1,369,438,000");
+    expect(nameWithOffset("time", 0)).toBe("time");
+  });
+  it("writes digits as the step asks for", () => {
+    expect(tickLabel(0.30000000000000004, 0.1)).toBe("0.3");
+    expect(tickLabel(1500, 500)).toBe("1,500");
+    expect(tickLabel(4e307, 2e307)).toBe("4e307");
+    expect(tickLabel(1.0000000003e18, 1e8)).not.toBe(tickLabel(1.0000000002e18, 1e8));
+  });
+});
+
+/** Labels of the axis with their places, and the name of the axis. */
+const axisOf = (svg: string) =>
+  [...svg.matchAll(/<text x="([^"]+)" y="289"[^>]*>([^<]*)<\/text>/g)].map(([, x, label]) => ({ x: Number(x), label }));
+
+describe("the axis of large times", () => {
+  const at = (times: number[]) => modelOf(times.map((time) => ({ p: "a", time })));
+  it.each([
+    ["seconds since 1970", [1369438082, 1369438090.5]],
+    ["nanoseconds since 1970", [1.7e18, 1.7e18 + 51200]],
+    ["one moment", [1.7e18, 1.7e18]],
+    ["the largest numbers", [-1.7e308, 0, 1.7e308]],
+    ["tiny times", [1e-20, 3e-20]],
+  ])("%s: labels differ and do not overlap, marks are drawn", (_, times) => {
+    const svg = svgOf(at(times), { x: "time" });
+    const labels = axisOf(svg);
+    expect(labels.length).toBeGreaterThan(0);
+    expect(new Set(labels.map(({ label }) => label)).size).toBe(labels.length);
+    labels.slice(1).forEach(({ x, label }, before) => expect(x - labels[before].x).toBeGreaterThan(label.length * 5.5));
+    const marks = [...svg.matchAll(/causet-square" transform="translate\((\S+) /g)].map(([, x]) => Number(x));
+    expect(marks).toHaveLength(times.length);
+    for (const x of marks) expect(x > 100 && x < 600).toBe(true);
+    if (times.at(-1)! - times[0] > 0) expect(Math.max(...marks) - Math.min(...marks)).toBeGreaterThan(200);
+    expect(svg).not.toContain("NaN");
+    expect(svg).not.toContain("Infinity");
+  });
+  it("names the offset once", () => {
+    const svg = svgOf(at([1369438082, 1369438090.5]), { x: "time" });
+    expect(svg).toContain(">time − 1,369,438,080<");
+    expect(svg).toContain(">+4<");
+  });
+  it("draws a stretch that floats cannot divide", () => {
+    const { layout, ...scene } = sceneOf(modelOf(HELD), { x: "block" });
+    const view = makeViewport({ width: 600, height: 300, gutter: 100 }, layout, "block", { ...wanted, from: 1e17, to: 1e17 + 16 });
+    const surface = new SvgSurface(600, 300);
+    drawBase(surface, { ...scene, layout }, view);
+    expect(surface.toString("t")).not.toContain("NaN");
+  });
+});
+
+describe("lanes in sight", () => {
+  it("are counted", () => {
+    const { layout } = sceneOf(modelOf(Array.from({ length: 50 }, (_, at) => ({ p: `p${at}` }))));
+    const view = (top: number) => makeViewport({ width: 600, height: 346, gutter: 100 }, layout, "position", { ...wanted, top });
+    expect(processesInSight(layout, view(0))).toEqual({ inSight: 10, all: 50 });
+    expect(processesInSight(layout, view(0.5))).toEqual({ inSight: 9, all: 50 });
+    expect(processesInSight(layout, view(50))).toEqual({ inSight: 10, all: 50 });
   });
 });
 

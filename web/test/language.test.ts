@@ -67,12 +67,33 @@ describe("the address", () => {
       find: "text~/a&b=c#/ 50%", only: true, selected: 0, cone: { event: 7, way: "both" }, direct: true, scrub: 4,
       bands: false, collapse: true, messages: true, theme: "dark", tab: "results", panel: false,
     };
-    expect(readHash(`#${writeHash(state)}`, limits)).toEqual(state);
+    expect(readHash(`#${writeHash(state)}`, limits)).toEqual({ state, complaints: [] });
     expect(writeHash({ ...START, hidden: [0, 1, 2, 5], cone: { event: 7, way: "past" } })).toBe("hidden=0-2,5&cone=past:7");
   });
   it.each(["x=up", "selected=20", "selected=-1", "cone=past", "cone=past:99", "hidden=9", "hidden=3-1", "from=1", "from=2&to=1",
-    "colour=red", "find=%E0%A4%A", "control=maybe", "top=", "constructor=1", "to=NaN&from=0"])("refuses %s", (hash) => {
-    expect(() => readHash(`#${hash}`, limits)).toThrow(/The address has/);
+    "colour=red", "find=%E0%A4%A", "control=maybe", "top=", "constructor=1", "to=NaN&from=0", "from=-1.7e308&to=1.7e308", "from=%20&to=1",
+    "top=-1", "messageTop=1e300"])("tells of %s and uses the rest", (hash) => {
+    const { state, complaints } = readHash(`#${hash}&messages=on`, limits);
+    expect(state).toEqual({ ...START, messages: true });
+    expect(complaints).toHaveLength(1);
+    expect(complaints[0]).toMatch(/^The address has .* that part was not used\.$/);
+  });
+  it("tells of each bad part", () => {
+    expect(readHash("#x=up&from=2&to=1&bands=off", limits).complaints).toEqual([
+      "The address has a bad value for “x”, so that part was not used.",
+      "The address has a bad value for “from” and “to”, so that part was not used.",
+    ]);
+  });
+  it.each([[1369438082.125, 1369438082.25], [1.7e18, 1.7e18 + 4096], [1, 1 + 2 ** -50], [1.5, 4.25], [-4e307, 4e307]])(
+    "keeps the stretch from %d to %d", (from, to) => {
+      const { state, complaints } = readHash(writeHash({ ...START, x: "time", from, to }), limits);
+      expect(complaints).toEqual([]);
+      expect(Math.abs(state.from! - from)).toBeLessThanOrEqual((to - from) * 1e-6);
+      expect(Math.abs(state.to! - to)).toBeLessThanOrEqual((to - from) * 1e-6);
+    },
+  );
+  it("writes no more digits than needed", () => {
+    expect(writeHash({ ...START, from: 1 / 3, to: 2 })).toBe("from=0.33333333&to=2");
   });
 });
 

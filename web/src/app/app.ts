@@ -92,6 +92,7 @@ export class App {
   /** Takes over a whole state, from an address. */
   async adopt(state: ViewState): Promise<void> {
     this.state = state;
+    if (this.violation?.delivered !== state.selected) this.violation = this.violationAt(state.selected);
     if (state.find !== this.finding.query) await this.find(state.find, true);
     this.rebuild();
     this.announce("scene");
@@ -102,9 +103,13 @@ export class App {
       if (reveal) this.reveal(event);
       return;
     }
-    this.violation = this.model.violations.find(({ delivered }) => delivered === event) ?? null;
+    this.violation = this.violationAt(event);
     this.set({ selected: event });
     if (reveal && event >= 0) this.reveal(event);
+  }
+
+  private violationAt(event: number): Violation | null {
+    return this.model.violations.find(({ delivered }) => delivered === event) ?? null;
   }
 
   /** Set by the stage: moves the visible stretch so that the event is in sight. */
@@ -201,6 +206,8 @@ export class App {
 /** The stretch of the new scene that shows the events which the old one showed, or null for everything. */
 function sameEvents(before: Scene, state: ViewState, after: Scene): [number, number] | null {
   if (state.from === null || state.to === null) return null;
+  // Where nothing moves, the stretch stays as it is: a margin would grow with every change.
+  if (before.layout.x.every((x, event) => Object.is(x, after.layout.x[event]))) return [state.from, state.to];
   let [low, high] = [Infinity, -Infinity];
   for (const event of before.layout.order) {
     if (before.layout.x[event] < state.from || before.layout.x[event] > state.to) continue;

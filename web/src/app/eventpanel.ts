@@ -153,6 +153,7 @@ function legend(app: App): Node[] {
     meanings.push(
       [shapeIcon("triangle", palette.onlyHere, 16), "only in this execution"],
       [shapeIcon("moved", palette.moved, 16), "in both, in another order at its process"],
+      [shapeIcon("changed", palette.moved, 16), "in both, with another kind, text, group or control mark"],
     );
   const line = (className: string) => element("span", { class: `sample ${className}` });
   meanings.push(

@@ -1,9 +1,10 @@
 // The state in the address, kept up to date and followed when it changes.
 
-import { HashError, readHash, writeHash } from "../model/state";
+import { readHash, writeHash } from "../model/state";
 import type { App } from "./app";
 
 const SETTLING_MILLISECONDS = 150;
+const MOST_COMPLAINTS = 3;
 
 export class AddressKeeper {
   private written = "";
@@ -28,13 +29,10 @@ export class AddressKeeper {
     const hash = location.hash.replace(/^#/, "");
     if (hash === this.written) return;
     this.written = hash;
-    try {
-      await this.app.adopt(readHash(hash, { events: this.app.model.events, processes: this.app.model.processes.length }));
-    } catch (error) {
-      if (!(error instanceof HashError)) throw error;
-      this.notify(error.message);
-      this.app.announce("scene");
-    }
+    const { state, complaints } = readHash(hash, { events: this.app.model.events, processes: this.app.model.processes.length });
+    const more = complaints.length > MOST_COMPLAINTS ? ` And ${complaints.length - MOST_COMPLAINTS} more.` : "";
+    if (complaints.length > 0) this.notify(complaints.slice(0, MOST_COMPLAINTS).join(" ") + more);
+    await this.app.adopt(state);
   }
 
   /** The address of exactly what is shown now. */

@@ -107,6 +107,7 @@ export function differencesPanel(app: App): Node[] {
       element("dt", {}, "only in first"), element("dd", {}, `${figure(amount("only in first"))} (${first})`),
       element("dt", {}, "only in second"), element("dd", {}, `${figure(amount("only in second"))} (${second})`),
       element("dt", {}, "moved"), element("dd", {}, figure(amount("moved"))),
+      element("dt", {}, "changed"), element("dd", {}, figure(amount("changed"))),
     ),
     quiet("n and p step through them."),
     ...windowed(differences.length, app.stepAt, (at) => {
@@ -115,7 +116,7 @@ export function differencesPanel(app: App): Node[] {
       return element(
         "button",
         { type: "button", class: "sentence", onclick: () => app.stepTo(at) },
-        kind === "moved" ? shapeIcon("moved", palette.moved) : shapeIcon("triangle", palette.onlyHere),
+        kind === "moved" || kind === "changed" ? shapeIcon(kind, palette.moved) : shapeIcon("triangle", palette.onlyHere),
         element("span", {}, `${visible(nameOf(model, event), 60)}: ${kind}`),
       );
     }),

@@ -1,6 +1,6 @@
 // A Surface on a canvas. Marks are drawn once into small bitmaps and copied, which is much faster than paths.
 
-import { FONT, SHAPES, headOffsets, type Shape, type Stroke, type Surface, type TextStyle } from "./surface";
+import { FONT, SHAPES, headOffsets, isOpen, type Shape, type Stroke, type Surface, type TextStyle } from "./surface";
 
 type Context = CanvasRenderingContext2D;
 
@@ -125,7 +125,7 @@ export class CanvasSurface implements Surface {
       context.fillStyle = colour;
       context.fill(path);
     } else {
-      if (shape !== "halo" && shape !== "moved") {
+      if (!isOpen(shape)) {
         context.fillStyle = ground;
         context.fill(path);
       }

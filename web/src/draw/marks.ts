@@ -1,7 +1,7 @@
 // The marks of events; where they lie too close, bars that tell how many there are.
 
 import { lowerBound } from "../model/layout";
-import { MOVED, ONLY_HERE } from "../model/compare";
+import { CHANGED, MOVED, ONLY_HERE } from "../model/compare";
 import { faultOf, messageOf, textOf } from "../model/model";
 import { figure, visible } from "../model/plaintext";
 import { visibleRows } from "./lanes";
@@ -79,6 +79,7 @@ function drawMarks(surface: Surface, scene: Scene, view: Viewport, row: number, 
     if (model.fault[event] >= 0) drawFault(surface, scene, view, event, x, y);
     if (comparison?.mark[event] === ONLY_HERE) surface.mark("triangle", x, y + 12, 4.5, palette.onlyHere, palette.ground);
     else if (comparison?.mark[event] === MOVED) surface.mark("moved", x, y + 12, 5, palette.moved, palette.ground);
+    else if (comparison?.mark[event] === CHANGED) surface.mark("changed", x, y + 12, 4.5, palette.moved, palette.ground);
     if (!labelled || run || model.fault[event] >= 0) continue;
     const label = labelOf(scene, event);
     if (label === "") continue;

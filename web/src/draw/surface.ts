@@ -27,10 +27,15 @@ export const SHAPES = {
   },
   triangle: { path: "M0 -1L1.05 .85H-1.05Z", filled: true },
   moved: { path: "M-1 -.45H.95M.35 -1L1 -.45L.35 .1M1 .5H-.95M-.35 -.05L-1 .5L-.35 1.05", filled: false },
+  /** Unequal: two bars and a stroke through them. */
+  changed: { path: "M-1 -.4H1M-1 .4H1M-.55 1L.55 -1", filled: false },
   halo: { path: "M1 0A1 1 0 1 1 -1 0A1 1 0 1 1 1 0Z", filled: false },
 } as const;
 
 export type Shape = keyof typeof SHAPES;
+
+/** Shapes that are lines only: what is behind them is seen. */
+export const isOpen = (shape: Shape): boolean => shape === "halo" || shape === "moved" || shape === "changed";
 
 export const KIND_SHAPES: readonly Shape[] = ["square", "circle", "ring", "diamond"];
 

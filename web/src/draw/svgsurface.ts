@@ -1,7 +1,7 @@
 // A Surface that writes SVG text. Everything from the data is escaped.
 
 import { strokeOf } from "./canvassurface";
-import { FONT, SHAPES, headOffsets, type Shape, type Stroke, type Surface, type TextStyle } from "./surface";
+import { FONT, SHAPES, headOffsets, isOpen, type Shape, type Stroke, type Surface, type TextStyle } from "./surface";
 
 export const escaped = (value: string): string =>
   value.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/"/g, "&quot;");
@@ -79,7 +79,7 @@ export class SvgSurface implements Surface {
     const { filled } = SHAPES[shape];
     const paint = filled
       ? `fill="${colour}"`
-      : `fill="${shape === "halo" || shape === "moved" ? "none" : ground}" stroke="${colour}" stroke-width="${short(strokeOf(shape) / radius)}"`;
+      : `fill="${isOpen(shape) ? "none" : ground}" stroke="${colour}" stroke-width="${short(strokeOf(shape) / radius)}"`;
     this.parts.push(
       `<use href="#${this.prefix}-${shape}" transform="translate(${short(x)} ${short(y)}) scale(${short(radius)})" ${paint}${opacity === 1 ? "" : ` opacity="${opacity}"`}/>`,
     );

@@ -35,12 +35,12 @@ const LARGEST_UNIT = 84;
 const LOWEST_ROW = 32;
 const HIGHEST_ROW = 104;
 
-/** Part of the size of a number below which a stretch holds too few floats to place a thousand pixels. */
-const RESOLUTION = 2 ** -42;
+/** Part of the size of a number: a shorter stretch would hold a handful of floats, and zooming further shows nothing more. */
+const RESOLUTION = 2 ** -48;
 
-/** The shortest stretch around here that floats can still divide into pixels. */
+/** The shortest stretch around here that is worth showing. */
 export const finestSpan = (from: number, to: number): number =>
-  Math.max(Math.abs(from), Math.abs(to)) * RESOLUTION || Number.MIN_VALUE / RESOLUTION;
+  Math.max(Math.abs(from) * RESOLUTION, Math.abs(to) * RESOLUTION, 1e-300);
 
 /** The stretch of x that shows everything. */
 export function wholeRange(layout: Layout, mode: XMode): [number, number] {

@@ -1,14 +1,16 @@
-// Two executions as one model, side by side: which events are in both, only in one, or in another order.
+// Two executions as one model, side by side: which events are in both, only in one, in another order, or changed.
 
 import { lowerBound } from "./layout";
-import { buildModel, messageOf, nameOf, processOf, textOf, type Model } from "./model";
+import { buildModel, groupOf, textOf, type Model } from "./model";
+import { findTwins } from "./twins";
 import type { Execution } from "./types";
 
 export const BOTH = 0;
 export const ONLY_HERE = 1;
 export const MOVED = 2;
+export const CHANGED = 3;
 
-export type Difference = { kind: "only in first" | "only in second" | "moved"; event: number; other: number };
+export type Difference = { kind: "only in first" | "only in second" | "moved" | "changed"; event: number; other: number };
 
 export type Comparison = {
   model: Model;
@@ -25,7 +27,7 @@ export function compare(first: Execution, second: Execution): Comparison {
   const names = [...new Set([...first.processes, ...second.processes])];
   const model = buildModel(joined(first, second, names));
   model.part.fill(1, first.events);
-  const twin = twins(model, first.events);
+  const twin = findTwins(model, names.length);
   const mark = new Uint8Array(model.events);
   for (let event = 0; event < model.events; event++) if (twin[event] < 0) mark[event] = ONLY_HERE;
   for (let lane = 0; lane < names.length; lane++) {
@@ -37,10 +39,16 @@ export function compare(first: Execution, second: Execution): Comparison {
     });
   }
   const differences: Difference[] = [];
+  const addPair = (kind: "moved" | "changed", event: number) => differences.push({ kind, event, other: twin[event] });
   for (let event = 0; event < model.events; event++) {
     if (mark[event] === ONLY_HERE)
       differences.push({ kind: model.part[event] ? "only in second" : "only in first", event, other: -1 });
-    else if (mark[event] === MOVED && !model.part[event]) differences.push({ kind: "moved", event, other: twin[event] });
+    if (twin[event] < 0 || model.part[event]) continue;
+    if (mark[event] === MOVED) addPair("moved", event);
+    if (!tellsOther(model, event, twin[event])) continue;
+    addPair("changed", event);
+    // One sign has room below an event; the list tells both.
+    if (mark[event] !== MOVED) mark[event] = mark[twin[event]] = CHANGED;
   }
   return { model, partSizes: [names.length, names.length], names: [first.name, second.name], twin, mark, differences };
 }
@@ -96,29 +104,14 @@ function joined(first: Execution, second: Execution, names: string[]): Execution
   };
 }
 
-/** Events are the same by process and id; without an id by process, number, kind, message and text. */
-function twins(model: Model, boundary: number): Int32Array {
-  const twin = new Int32Array(model.events).fill(-1);
-  const waiting = new Map<string, number[]>();
-  const keyOf = (event: number): string => {
-    const process = processOf(model, event);
-    return model.id[event] >= 0
-      ? JSON.stringify([process, nameOf(model, event)])
-      : JSON.stringify([process, model.seq[event], model.kind[event], messageOf(model, event), textOf(model, event)]);
-  };
-  for (let event = boundary - 1; event >= 0; event--) {
-    const key = keyOf(event);
-    const known = waiting.get(key);
-    if (known) known.push(event);
-    else waiting.set(key, [event]);
-  }
-  for (let event = boundary; event < model.events; event++) {
-    const other = waiting.get(keyOf(event))?.pop();
-    if (other === undefined) continue;
-    twin[event] = other;
-    twin[other] = event;
-  }
-  return twin;
+/** Whether two events that are the same by id or place tell different things. */
+function tellsOther(model: Model, event: number, other: number): boolean {
+  return (
+    model.kind[event] !== model.kind[other] ||
+    model.control[event] !== model.control[other] ||
+    textOf(model, event) !== textOf(model, other) ||
+    groupOf(model, event) !== groupOf(model, other)
+  );
 }
 
 /** Places of a longest increasing subsequence. */

@@ -57,7 +57,7 @@ export const START: Readonly<ViewState> = Object.freeze({
 
 export type Limits = { events: number; processes: number };
 
-export class HashError extends Error {}
+class HashError extends Error {}
 
 const X_MODES: readonly XMode[] = ["position", "block", "time"];
 const ORDERS: readonly Order[] = ["causal", "time"];
@@ -70,7 +70,7 @@ type Codec = {
   read: (text: string, limits: Limits) => Partial<ViewState>;
 };
 
-const bad = (key: string) => new HashError(`The address has a bad value for “${key}”, so it was not used.`);
+const bad = (key: string) => new HashError(`The address has a bad value for “${key}”, so that part was not used.`);
 
 function choice<K extends keyof ViewState>(key: K, choices: readonly ViewState[K][]): Codec {
   return {
@@ -93,15 +93,43 @@ function toggle(key: "control" | "only" | "direct" | "bands" | "collapse" | "mes
   };
 }
 
-function amount(key: "from" | "to" | "top" | "messageTop"): Codec {
+/** Rows scrolled off. */
+function amount(key: "top" | "messageTop"): Codec {
   return {
-    write: (state) => (state[key] === START[key] ? null : String(Number((state[key] as number).toPrecision(8)))),
+    write: (state) => (state[key] === START[key] ? null : String(Number(state[key].toPrecision(8)))),
     read: (text) => {
-      const value = Number(text);
-      if (text === "" || !Number.isFinite(value)) throw bad(key);
+      const value = readNumber(text, key);
+      if (value < 0 || value > MOST_ROWS) throw bad(key);
       return { [key]: value };
     },
   };
+}
+
+const MOST_ROWS = 1e9;
+
+/** One end of the visible stretch. */
+function edge(key: "from" | "to"): Codec {
+  return {
+    write: ({ from, to }) => (from === null || to === null ? null : String(stretchDigits(from, to)[key])),
+    read: (text) => ({ [key]: readNumber(text, key) }),
+  };
+}
+
+/** Both ends with as few digits as move neither by a visible part of the stretch: times since 1970 need many. */
+function stretchDigits(from: number, to: number): { from: number; to: number } {
+  const tolerance = (to - from) * 1e-6;
+  for (let digits = 8; digits < 17; digits++) {
+    const short = { from: Number(from.toPrecision(digits)), to: Number(to.toPrecision(digits)) };
+    const kept = Math.abs(short.from - from) <= tolerance && Math.abs(short.to - to) <= tolerance;
+    if (kept && short.from < short.to) return short;
+  }
+  return { from, to };
+}
+
+function readNumber(text: string, key: string): number {
+  const value = Number(text);
+  if (text.trim() === "" || !Number.isFinite(value)) throw bad(key);
+  return value;
 }
 
 function readIndex(text: string, length: number, key: string): number {
@@ -157,8 +185,8 @@ function ranges(values: number[]): string {
 const CODECS: Record<keyof ViewState, Codec> = {
   x: choice("x", X_MODES),
   order: choice("order", ORDERS),
-  from: amount("from"),
-  to: amount("to"),
+  from: edge("from"),
+  to: edge("to"),
   top: amount("top"),
   messageTop: amount("messageTop"),
   hidden,
@@ -187,22 +215,43 @@ export function writeHash(state: ViewState): string {
   return parts.join("&");
 }
 
-/** The state that a hash tells of. Throws a HashError with a sentence when anything in it is wrong. */
-export function readHash(hash: string, limits: Limits): ViewState {
+export type ReadHash = { state: ViewState; complaints: string[] };
+
+/** The state that a hash tells of. A part that is wrong becomes a sentence; all others are used. */
+export function readHash(hash: string, limits: Limits): ReadHash {
   const state: ViewState = { ...START };
+  const complaints: string[] = [];
   for (const part of hash.replace(/^#/, "").split("&")) {
     if (part === "") continue;
-    const [key, ...rest] = part.split("=");
-    if (!Object.hasOwn(CODECS, key)) throw new HashError(`The address has an unknown part “${key.slice(0, 40)}”, so it was not used.`);
-    let text: string;
     try {
-      text = decodeURIComponent(rest.join("="));
-    } catch {
-      throw bad(key);
+      Object.assign(state, readPart(part, limits));
+    } catch (error) {
+      if (!(error instanceof HashError)) throw error;
+      complaints.push(error.message);
     }
-    Object.assign(state, CODECS[key as keyof ViewState].read(text, limits));
   }
-  if ((state.from === null) !== (state.to === null) || (state.from !== null && state.to !== null && state.from >= state.to))
-    throw bad("from");
-  return state;
+  if (!isStretch(state.from, state.to)) {
+    // Where one end was bad, that is told already.
+    if (!complaints.some((sentence) => /“(from|to)”/.test(sentence))) complaints.push(bad("from” and “to").message);
+    state.from = state.to = null;
+  }
+  return { state, complaints };
+}
+
+function readPart(part: string, limits: Limits): Partial<ViewState> {
+  const [key, ...rest] = part.split("=");
+  if (!Object.hasOwn(CODECS, key)) throw new HashError(`The address has an unknown part “${key.slice(0, 40)}”, so that part was not used.`);
+  let text: string;
+  try {
+    text = decodeURIComponent(rest.join("="));
+  } catch {
+    throw bad(key);
+  }
+  return CODECS[key as keyof ViewState].read(text, limits);
+}
+
+/** No ends at all, or two in order whose distance is a number. */
+function isStretch(from: number | null, to: number | null): boolean {
+  if (from === null || to === null) return from === to;
+  return from < to && Number.isFinite(to - from);
 }
