@@ -223,7 +223,12 @@ def pasts_of(made: Sequence[Message]) -> dict[tuple[str, int], set[tuple[str, in
 
 @pytest.mark.parametrize(
     ("sources", "count", "kernel_too"),
-    [("ab", 3, True), ("abc", 3, True), ("ab", 4, False), ("abc", 4, False)],
+    [
+        ("ab", 3, True),
+        ("abc", 3, True),
+        ("ab", 4, False),
+        pytest.param("abc", 4, False, marks=pytest.mark.soak),
+    ],
 )
 def test_in_every_order_of_arrival_each_leaves_as_soon_as_its_past_is_there(
     sources: str, count: int, kernel_too: bool

@@ -256,6 +256,7 @@ def test_the_demonstration_through_kafka(tmp_path: Path) -> None:
     assert told["effects_before_causes"]["causet"] == 0 < told["effects_before_causes"]["time"]
 
 
+@pytest.mark.soak
 def test_an_interrupted_demonstration_leaves_nothing_running(tmp_path: Path) -> None:
     before = set(Path("/tmp").glob("causet-demo-*"))
     command = [*CAUSET, "demo", "-o", str(tmp_path / "demo.html"), *map(str, LOCAL)]
