@@ -100,6 +100,21 @@ def test_deliver_in_two_runs_with_bad_lines_and_what_is_held_explained(tmp_path:
     check_rows(rows_in(tmp_path / "out"), messages, streams)
 
 
+def test_the_share_of_messages_that_name_a_parent_is_told(tmp_path: Path) -> None:
+    lines = [
+        {"id": "answer", "causationid": "question"},
+        {"id": "question", "causationid": None},
+        {"id": "else", "causationid": None},
+        {"id": "thanks", "causationid": "answer"},
+    ]
+    inbox = write_files(tmp_path / "inbox", lines, 10)
+    command = ["deliver", inbox, tmp_path / "out", "--missing", "wait", "--parent", "causationid", "--json"]
+    told = json.loads(causet(*command, "--buckets", 2))
+    assert (told["delivered"], told["with_parent"]) == (4, 0.5)
+    order = [row["id"] for row in rows_in(tmp_path / "out")]
+    assert order.index("question") < order.index("answer") < order.index("thanks")
+
+
 def test_deliver_flags_at_the_end_of_the_input(tmp_path: Path) -> None:
     lines = [
         {"source": "b", "sequence": "1", "causaldeps": '{"a":1}', "subject": "answer"},
