@@ -101,7 +101,7 @@ def test_deliver_in_two_runs_with_bad_lines_and_what_is_held_explained(tmp_path:
 
 
 def test_the_share_of_messages_that_name_a_parent_is_told(tmp_path: Path) -> None:
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"id": "answer", "causationid": "question"},
         {"id": "question", "causationid": None},
         {"id": "else", "causationid": None},
