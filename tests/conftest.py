@@ -1,13 +1,16 @@
-"""One Spark for all tests that want one; and a machine without Java."""
+"""One Spark for all tests that want one; a broker; and a machine without Java."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from causet.live.broker import broker_jars, kafka_broker
+from causet.model import BadInput
 from causet.spark import archive
 from causet.spark.session import spark_session
 
@@ -15,7 +18,19 @@ from causet.spark.session import spark_session
 @pytest.fixture(scope="module")
 def spark() -> SparkSession:
     """The session of this process; it stays for the next module."""
-    return spark_session("local[2]", {"spark.sql.shuffle.partitions": "4"})
+    conf = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "2g"}
+    return spark_session("local[2]", conf, brief=True)
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    """The address of a broker of our own; whoever cannot have one is told why."""
+    try:
+        broker_jars()
+    except BadInput as error:
+        pytest.skip(str(error))
+    with kafka_broker() as address:
+        yield address
 
 
 @pytest.fixture

@@ -21,9 +21,6 @@ class Value:
     def __init__(self) -> None:
         self.now: tuple[Any, ...] | None = None
 
-    def exists(self) -> bool:
-        return self.now is not None
-
     def get(self) -> tuple[Any, ...] | None:
         return self.now
 
@@ -53,10 +50,10 @@ class Handle:
     def __init__(self) -> None:
         self.head, self.rows = Value(), Map()
 
-    def getValueState(self, name: str, schema: str) -> Value:
+    def getValueState(self, name: str, schema: object) -> Value:
         return self.head
 
-    def getMapState(self, name: str, key: str, value: str) -> Map:
+    def getMapState(self, name: str, key: object, value: object) -> Map:
         return self.rows
 
 

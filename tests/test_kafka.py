@@ -8,7 +8,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from causet import RcClock, Stamper
-from causet.live.broker import broker_jars, kafka_broker
 from causet.model import BadInput
 from causet.spark.kafka import Address, client
 from test_stream_commands import LOCAL, causet
@@ -36,16 +35,6 @@ for line in open(file):
         producer.produce(topic, line.strip().encode(), envelope["source"].encode())
 producer.flush()
 """
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
-    try:
-        broker_jars()
-    except BadInput as error:
-        pytest.skip(str(error))
-    with kafka_broker() as address:
-        yield address
 
 
 def chat(seed: int, count: int, now: list[int]) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
@@ -70,23 +59,23 @@ def chat(seed: int, count: int, now: list[int]) -> tuple[list[dict[str, Any]], l
     return made, causes
 
 
-def publish(servers: str, topic: str, envelopes: Sequence[dict[str, Any]], folder: Path) -> None:
+def publish(broker: str, topic: str, envelopes: Sequence[dict[str, Any]], folder: Path) -> None:
     """Every source is a process of its own, half of them in binary mode."""
     processes = []
     for number, name in enumerate(sorted({each["source"] for each in envelopes})):
         file = folder / f"{topic}-{name}.jsonl"
         file.write_text("".join(json.dumps(each) + "\n" for each in envelopes if each["source"] == name))
         mode = "binary" if number % 2 else "structured"
-        processes.append(subprocess.Popen([sys.executable, "-c", PRODUCER, servers, topic, str(file), mode]))
+        processes.append(subprocess.Popen([sys.executable, "-c", PRODUCER, broker, topic, str(file), mode]))
     assert [process.wait(60) for process in processes] == [0] * len(processes)
 
 
-def read(servers: str, topic: str) -> list[dict[str, str]]:
+def read(broker: str, topic: str) -> list[dict[str, str]]:
     """What a reader sees that takes only what is committed: the headers of each message."""
     kafka = client()
     consumer = kafka.Consumer(
         {
-            "bootstrap.servers": servers,
+            "bootstrap.servers": broker,
             "group.id": f"reader of {topic}",
             "auto.offset.reset": "earliest",
             "isolation.level": "read_committed",
@@ -115,9 +104,9 @@ def read(servers: str, topic: str) -> list[dict[str, str]]:
     return found
 
 
-def create(servers: str, topic: str) -> None:
+def create(broker: str, topic: str) -> None:
     topics: Any = import_module("confluent_kafka.admin")
-    admin = topics.AdminClient({"bootstrap.servers": servers})
+    admin = topics.AdminClient({"bootstrap.servers": broker})
     for future in admin.create_topics([topics.NewTopic(topic, 3)]).values():
         future.result(20)
 
@@ -131,16 +120,16 @@ def check(
     assert causes and all(order.index(cause) < order.index(effect) for cause, effect in causes)
 
 
-def test_from_topic_to_topic_once_and_in_order(servers: str, tmp_path: Path) -> None:
+def test_from_topic_to_topic_once_and_in_order(broker: str, tmp_path: Path) -> None:
     envelopes, causes = chat(1, 200, [1_700_000_000_000])
-    create(servers, "chat")
-    publish(servers, "chat", envelopes, tmp_path)
-    command = ["deliver", f"kafka://{servers}/chat", f"kafka://{servers}/delivered", "--missing", "wait"]
+    create(broker, "chat")
+    publish(broker, "chat", envelopes, tmp_path)
+    command = ["deliver", f"kafka://{broker}/chat", f"kafka://{broker}/delivered", "--missing", "wait"]
     command += ["--by", "causaldomain", "--checkpoint", str(tmp_path / "state"), "--buckets", "2"]
     command += [*LOCAL, "--json"]
     told = json.loads(causet(*command))
     assert (told["messages"], told["delivered"], told["held"]) == (200, 200, 0)
-    check(read(servers, "delivered"), envelopes, causes)
+    check(read(broker, "delivered"), envelopes, causes)
 
 
 JOB = """
@@ -162,33 +151,33 @@ main()
 
 
 def test_killed_between_transaction_and_commit_every_message_is_there_once(
-    servers: str, tmp_path: Path
+    broker: str, tmp_path: Path
 ) -> None:
     envelopes, causes = chat(2, 120, [1_700_000_000_000])
-    create(servers, "killed")
-    publish(servers, "killed", envelopes, tmp_path)
+    create(broker, "killed")
+    publish(broker, "killed", envelopes, tmp_path)
     command = [sys.executable, "-c", JOB, str(tmp_path / "died"), "deliver"]
-    command += [f"kafka://{servers}/killed", f"kafka://{servers}/survived", "--missing", "wait"]
+    command += [f"kafka://{broker}/killed", f"kafka://{broker}/survived", "--missing", "wait"]
     command += ["--checkpoint", str(tmp_path / "state"), "--buckets", "2", *LOCAL]
     assert (
         subprocess.run(command, capture_output=True, timeout=200, check=False).returncode == -signal.SIGKILL
     )
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
-    check(read(servers, "survived"), envelopes, causes)
+    check(read(broker, "survived"), envelopes, causes)
 
 
 @pytest.mark.soak
-def test_merge_from_a_topic(servers: str, tmp_path: Path) -> None:
+def test_merge_from_a_topic(broker: str, tmp_path: Path) -> None:
     now = [1_700_000_000_000]
     envelopes, causes = chat(3, 100, now)
     beat = {"specversion": "1.0", "type": "causet.heartbeat", "id": "beat"}
     at = f"{now[0] + 9000} {now[0] + 9000}"
     last = [{**beat, "source": name, "causaltime": at} for name in ("anna", "ben", "carl", "dora")]
-    create(servers, "merge")
-    publish(servers, "merge", [*envelopes, *last], tmp_path)
+    create(broker, "merge")
+    publish(broker, "merge", [*envelopes, *last], tmp_path)
     settings = ["--epsilon", "50ms", "--delta", "1s", "--buckets", 2, *LOCAL, "--json"]
-    told = json.loads(causet("merge", f"kafka://{servers}/merge", tmp_path / "merged", *settings))
+    told = json.loads(causet("merge", f"kafka://{broker}/merge", tmp_path / "merged", *settings))
     assert (told["delivered"], told["late"], told["held"]) == (100, 0, 0)
     rows = [
         json.loads(line)

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
@@ -16,6 +17,7 @@ from causet import RcClock
 from causet.model import BadInput
 from causet.rcclock import RcTime
 from causet.spark import merge, merging
+from causet.spark.merging_streams import ascending
 from streams import write_files
 from test_deliver import finish
 
@@ -269,3 +271,13 @@ def test_a_stamp_ahead_of_every_clock_is_refused_and_does_not_count_as_progress(
         ("damaged", "diverted", "has a time ahead of every clock"),
         ("a1", "delivered", None),
     ]
+
+
+def test_the_order_by_several_columns_is_that_of_tuples() -> None:
+    """Where they fit into one number, and where not; equal ones stay as they stand."""
+    draw = np.random.default_rng(1)
+    for widths in ((5, 3, 2, 9), (2**40, 2**40, 3, 5), (1, 1, 1, 1), (2**62, 2, 2, 2)):
+        for rows in (0, 1, 200):
+            columns = [draw.integers(-width, width, rows) for width in widths]
+            told = sorted(range(rows), key=lambda row: tuple(column[row] for column in columns))
+            assert ascending(*columns).tolist() == told

@@ -81,8 +81,21 @@ def test_partitions_and_input_order_give_the_same_bytes(
     check_partitions(spark, log, tmp_path)
 
 
+LARGE = 200_000
+"""Bytes of a trace, compressed, from which on `make soak` has it."""
+SMALL_TRACES = [path for path in sorted(TRACES.glob("*.jsonl.gz")) if path.stat().st_size < LARGE]
+
+
 @real_traces
-@pytest.mark.parametrize("path", sorted(TRACES.glob("*.jsonl.gz")), ids=lambda path: path.name.split(".")[0])
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(
+            path, id=path.name.split(".")[0], marks=() if path in SMALL_TRACES else (pytest.mark.soak,)
+        )
+        for path in sorted(TRACES.glob("*.jsonl.gz"))
+    ],
+)
 def test_so_they_do_for_real_executions(spark: SparkSession, path: Path, tmp_path: Path) -> None:
     check_partitions(spark, path, tmp_path)
 
@@ -112,6 +125,16 @@ def test_a_server_of_spark_connect_gives_the_same_bytes(
     assert answers(connect_server, tmp_path, log) == answers("local[2]", tmp_path, log)
 
 
+CLUSTER = "local-cluster[2,1,1024]"
+
+
 def test_executors_in_processes_of_their_own_give_the_same_bytes(log: Path, tmp_path: Path) -> None:
-    paths = [log, *sorted(TRACES.glob("*.jsonl.gz"))]
-    assert answers("local-cluster[2,1,1024]", tmp_path, *paths) == answers("local[2]", tmp_path, *paths)
+    paths = [log, *SMALL_TRACES[-2:]]
+    assert answers(CLUSTER, tmp_path, *paths) == answers("local[2]", tmp_path, *paths)
+
+
+@pytest.mark.soak
+@real_traces
+def test_so_they_do_for_all_real_executions(tmp_path: Path) -> None:
+    paths = sorted(TRACES.glob("*.jsonl.gz"))
+    assert answers(CLUSTER, tmp_path, *paths) == answers("local[2]", tmp_path, *paths)

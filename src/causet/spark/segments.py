@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Row
+from pyspark.sql import types as T
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from causet.model import BadInput
@@ -22,6 +23,16 @@ Array = np.ndarray[Any, Any]
 
 VERSION = 1
 """Of the state. Another one is refused."""
+HEAD = (
+    T.StructType()
+    .add("version", T.IntegerType())
+    .add("fixed", T.StringType())
+    .add("segment", T.LongType())
+    .add("memory", T.BinaryType())
+)
+SEGMENT = T.StructType().add("segment", T.LongType())
+ROWS_OF_SEGMENT = T.StructType().add("rows", T.BinaryType())
+"""Schemas of the state. As texts, every task would ask the JVM to parse them, in every batch."""
 SEGMENT_BITS = 32
 ROW_MASK = (1 << SEGMENT_BITS) - 1
 
@@ -90,14 +101,15 @@ class Holder(StatefulProcessor):
         self.version = VERSION
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._head = handle.getValueState("head", "version int, fixed string, segment long, memory binary")
-        self._rows = handle.getMapState("rows", "segment long", "rows binary")
+        self._head = handle.getValueState("head", HEAD)
+        self._rows = handle.getMapState("rows", SEGMENT, ROWS_OF_SEGMENT)
 
     def load(self) -> tuple[bytes | None, Segments]:
         """What was saved, if anything was; BadInput if it is of another version or query."""
-        if not self._head.exists():
+        saved = self._head.get()
+        if saved is None:
             return None, Segments(self._rows, 0)
-        version, fixed, segment, memory = self._head.get() or (0, "", 0, b"")
+        version, fixed, segment, memory = saved
         if version != self.version:
             raise BadInput(
                 f"this checkpoint has state of version {version}, and this release reads version "

@@ -78,6 +78,16 @@ FEW_TASKS = {"spark.sql.shuffle.partitions": "2"}
 """No optimising at all: code for jobs of a few seconds takes longer to compile than to run. And no tasks that
 have nothing to do."""
 
+CHECKPOINTS = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+}
+"""Spark's other way to write a checkpoint on this machine's disk starts a dozen programs per file, to look at
+links and permissions, which was a third of the time of a small batch. Both write aside, then rename."""
+FORKING = ("-Djdk.lang.Process.launchMechanism=VFORK",)
+"""What is left of those programs (Hadoop's `chmod` for every file) is started without a helper of Java's."""
+
 CONNECT_PORT, SPARK_PORT = 15002, 7077
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
@@ -286,9 +296,10 @@ def _settings(
     brief: bool,
 ) -> dict[str, str]:
     settings = {**DEFAULTS, **(FEW_TASKS if brief else {}), **_worker_environment(place)}
-    options = [*archive_options(java), *(BRIEF if brief else LATER), *_quiet_options()]
+    options = [*archive_options(java), *(BRIEF if brief else LATER), *FORKING, *_quiet_options()]
     ours = {"spark.driver.defaultJavaOptions": options}
     if place.local:
+        settings.update(CHECKPOINTS)
         settings["spark.driver.memory"] = _driver_memory()
         settings["spark.connect.grpc.binding.address"] = "127.0.0.1"
         if spark_home() == Path(pyspark.__file__).parent:
