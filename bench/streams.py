@@ -1,9 +1,10 @@
 """Streams in causal order against the same stream passed through untouched; a merge against a sort by time.
 
 16 receivers with 8 sources each; a message depends on the latest of two other sources, and comes up to 2,000
-places away from where it was sent. Everything is wall-clock time, best of two turns, in one session, on the
-same files; all write Parquet. Of streams, the batches after the first one count. The unit of parallelism is
-the receiver for `deliver`, a slice of time for `merge`: two workers share the work in both.
+places away from where it was sent. Everything is wall-clock time, best of two turns, in one session with the
+settings of the commands, on the same files; all write Parquet. Of streams, the batches after the first one
+count. The unit of parallelism is the receiver for `deliver`, a slice of time for `merge`: two workers share
+the work in both.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ RECEIVERS, SOURCES = 16, 8
 PER_TICK = 100
 """Messages in a ms of their time."""
 SPREAD = 2_000
-SETTINGS = {"spark.sql.shuffle.partitions": "2"}
+BUCKETS = 64
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ def _latest(wanted: Array, stream: Array) -> Array:
 
 
 def measure(plan: Plan) -> Iterator[Result]:
+    from causet.cli.spark import for_streams
     from causet.spark import deliver, merge
     from causet.spark.session import spark_session
 
@@ -105,7 +107,7 @@ def measure(plan: Plan) -> Iterator[Result]:
         write_stream(work / "in", plan.batch, plan.batches)
         write_stream(work / "warm", 20_000, 2)
         write_stream(work / "large", plan.sorted, 1)
-        spark = spark_session(None, SETTINGS)
+        spark = spark_session(None, for_streams(None, {}, BUCKETS, work / "in"))
         streams: dict[str, Callable[[Any], Any]] = {
             "passed through": lambda rows: rows,
             "deliver": deliver(missing="wait", by="receiver"),

@@ -14,11 +14,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
 from causet.cli import cli
+from causet.cli.spark import for_streams
 from causet.spark.session import spark_session
 from causet.stamp import sequence_of
 from streams import Message, Streams, write_files
@@ -320,3 +322,25 @@ def check_kills(tmp_path: Path, whom: str, master: str, kills: int, seed: int) -
     longest = 20.0 if whom == "driver" else 3.0
     assert run_until_done(command, whom, kills, random.Random(seed), longest) == kills
     check_rows(rows_in(tmp_path / "out"), messages, streams)
+
+
+def test_small_rows_are_counted_and_large_ones_weighed(tmp_path: Path) -> None:
+    """To Python: a limit to bytes costs time with every row, and is there where rows are large."""
+    weighed = "spark.sql.execution.arrow.maxBytesPerBatch"
+
+    def counted(source: str | Path) -> bool:
+        return weighed in for_streams("local[2]", {}, 4, Path(source))
+
+    small, large = {"text": "x" * 100}, {"text": "x" * 5_000}
+    for number, rows in enumerate(([small], [large], [small, large])):
+        folder = tmp_path / str(number)
+        write_files(folder, rows * 100, 50)
+        table = pa.Table.from_pylist([{**row, "number": turn} for turn in range(100) for row in rows])
+        pq.write_table(table, tmp_path / f"{number}.parquet", use_dictionary=False)
+        for source in (folder, tmp_path / f"{number}.parquet"):
+            assert counted(source) == (rows == [small])
+    assert not counted("kafka://localhost:9092/orders")
+    assert not counted(tmp_path / "nowhere")
+    (tmp_path / "damaged.parquet").write_bytes(b"PAR1")
+    assert not counted(tmp_path / "damaged.parquet")
+    assert for_streams("local[2]", {weighed: "1m"}, 4, tmp_path / "0")[weighed] == "1m"

@@ -57,15 +57,58 @@ def settings_of_spark(texts: tuple[str, ...]) -> dict[str, str]:
     return settings
 
 
-def for_streams(master: str | None, conf: Mapping[str, str], buckets: int) -> dict[str, str]:
-    """The configuration for a stream over so many buckets: as many tasks as keep this machine busy.
+def for_streams(
+    master: str | None, conf: Mapping[str, str], buckets: int, source: Path | None = None
+) -> dict[str, str]:
+    """The configuration for a stream over so many buckets, from files, if it comes from files.
 
-    Spark's own default, 200, is for large joins. In a stream every task opens a state of its own with every
-    batch; most would have nothing to do.
+    As many tasks as keep this machine busy: Spark's own default, 200, is for large joins. In a stream every
+    task opens a state of its own with every batch; most would have nothing to do.
     """
     here = master is None or master.startswith("local")
     tasks = min(buckets, os.cpu_count() or 1) if here else buckets
-    return {"spark.sql.shuffle.partitions": str(tasks), **conf}
+    settings = {"spark.sql.shuffle.partitions": str(tasks)}
+    if here:
+        settings |= UNCOMPRESSED
+    if source is not None and has_small_rows(source):
+        settings |= BY_NUMBER
+    return {**settings, **conf}
+
+
+UNCOMPRESSED = {"spark.shuffle.compress": "false"}
+"""What passes from task to task on one machine passes through its memory, as a rule."""
+BY_NUMBER = {
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 13),
+}
+"""Rows go to Python some at a time. Spark looks with every row at how many bytes that makes, unless there is
+no limit to these, and takes a quarter longer for it. So small rows are only counted."""
+SMALL_ROW = 1 << 10
+SAMPLED_FILES, SAMPLED_BYTES = 4, 1 << 16
+
+
+def has_small_rows(source: Path) -> bool:
+    """Whether the rows of these files are small, by a look at some of them."""
+    files = [source] if source.is_file() else sorted(source.glob("*"))[-SAMPLED_FILES:]
+    try:
+        sizes = [_bytes_per_row(file) for file in files if file.is_file()]
+    except (OSError, ValueError):  # whoever reads them says what is wrong
+        return False
+    return bool(sizes) and max(sizes) <= SMALL_ROW
+
+
+def _bytes_per_row(file: Path) -> float:
+    if file.suffix == ".parquet":
+        from pyarrow.parquet import read_metadata
+
+        about = read_metadata(file)
+        size = sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
+        return float(size / max(about.num_rows, 1))
+    if file.suffix not in (".jsonl", ".json", ".ndjson"):
+        return float("inf")
+    with file.open("rb") as stream:
+        sample = stream.read(SAMPLED_BYTES)
+    return len(sample) / max(sample.count(b"\n"), 1)
 
 
 @contextmanager
