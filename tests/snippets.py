@@ -17,7 +17,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ BLOCK = re.compile(
     r"^(?:<!-- (needs|not run): ([^>]*) -->\n)?```(\w+)(?: title=\"([\w.-]+)\")?\n(.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
+COMMENT = re.compile(r"\s+#.*")
 EXIT = re.compile(r"#.*\bexit code (\d)$")
 BROKER = "localhost:9092"
 
@@ -77,8 +78,9 @@ class Page:
         elif block.title:
             (self.folder / block.title).write_text(text, encoding="utf-8")
         elif block.language == "python":
-            with self._listening():
+            with contextlib.redirect_stdout(io.StringIO()) as out:
                 exec(compile(text, self.name, "exec"), self.names)
+            self.said = out.getvalue()
         elif block.language == "sh" and all(line.startswith("causet ") for line in text.splitlines()):
             whole = ""
             for line in text.splitlines():
@@ -88,16 +90,14 @@ class Page:
         elif block.language == "sh":
             self._shell(text)
 
-    def expected(self, line: str, words: list[str]) -> int:
+    def expected(self, line: str) -> int:
         """The exit code of a command."""
         found = EXIT.search(line)
         return int(found[1]) if found else 0
 
     def _command(self, line: str) -> None:
-        words = [word for word in shlex.split(line, comments=True)[1:] if word != "--follow"]
-        with self._listening():
-            code = cli.main(words, standalone_mode=False)
-        assert int(code or 0) == self.expected(line, words), f"{line}\n{self.said}"
+        code, self.said = run_command(line)
+        assert code == self.expected(line), f"{line}\n{self.said}"
 
     def _shell(self, text: str) -> None:
         beside = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -113,13 +113,13 @@ class Page:
         self.said = done.stdout
         os.chdir((self.folder / ".where").read_text().strip())
 
-    @contextlib.contextmanager
-    def _listening(self) -> Iterator[None]:
-        with contextlib.redirect_stdout(io.StringIO()) as out:
-            try:
-                yield
-            finally:
-                self.said = out.getvalue()
+
+def run_command(line: str) -> tuple[int, str]:
+    """Run `causet …` in this process: its exit code, and what it says."""
+    words = [word for word in shlex.split(COMMENT.sub("", line))[1:] if word != "--follow"]
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        code = cli.main(words, standalone_mode=False)
+    return int(code or 0), out.getvalue()
 
 
 def check(block: Block) -> None:

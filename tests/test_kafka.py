@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 import random
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -209,3 +211,28 @@ def test_a_broker_that_does_not_answer_is_said_in_a_sentence(
     monkeypatch.setattr(kafka, "PATIENCE", 1.0)
     with pytest.raises(BadInput, match=r"Kafka at 127\.0\.0\.1:1 does not answer"):
         kafka.KafkaReader({"servers": "127.0.0.1:1", "topics": "x"}).initialOffset()
+
+
+ABANDONS = """
+import time
+from causet.live.broker import kafka_broker
+with kafka_broker() as address:
+    print(address, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_broker_ends_with_whoever_wanted_it(broker: str) -> None:
+    """Killed, it cannot clean up. (The other broker is there to say whether there can be one.)"""
+    command = [sys.executable, "-c", ABANDONS]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        host, port = owner.stdout.readline().strip().split(":")
+        owner.kill()
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        with socket.socket() as asked:
+            if asked.connect_ex((host, int(port))):
+                return
+        time.sleep(0.2)
+    pytest.fail("it is still there")

@@ -39,6 +39,15 @@ def shop(count: int) -> list[dict[str, Any]]:
     return [*made, *(stamper.heartbeat() for stamper in sources.values())]
 
 
+def repository(folder: Path) -> None:
+    """Of two commits."""
+    who = ("-c", "user.name=Anna", "-c", "user.email=anna@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", "init", "--quiet"], check=True, cwd=folder)
+    for text in ("A first version", "It says hello"):
+        command = ["git", *who, "commit", "--quiet", "--allow-empty", "-m", text]
+        subprocess.run(command, check=True, cwd=folder)
+
+
 def test_the_commands_and_snippets_run(
     spark: SparkSession, broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,10 +55,7 @@ def test_the_commands_and_snippets_run(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     (tmp_path / "schedules").symlink_to(ROOT / "schedules")
-    who = ("-c", "user.name=Anna", "-c", "user.email=anna@example.org", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", "init", "--quiet"], check=True)
-    for text in ("A first version", "It says hello"):
-        subprocess.run(["git", *who, "commit", "--quiet", "--allow-empty", "-m", text], check=True)
+    repository(tmp_path)
     envelopes = shop(40)
     messages = [each for each in envelopes if "sequence" in each]
     (tmp_path / "inbox").mkdir()

@@ -99,7 +99,7 @@ def deliver(
 
     \b
     Examples:
-      causet deliver messages.jsonl delivered --missing wait
+      causet deliver messages.jsonl delivered --missing wait --by receiver
       causet deliver inbox delivered --missing flag --patience 10m --by tenant --checkpoint state --follow
       causet deliver events delivered --missing divert --patience 1m --parent causationid
       causet deliver kafka://localhost:9092/orders kafka://localhost:9092/delivered --missing wait --follow

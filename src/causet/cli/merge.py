@@ -71,7 +71,7 @@ def merge(
 
     \b
     Examples:
-      causet merge messages.jsonl merged --epsilon 50ms --delta 2s
+      causet merge inbox merged --epsilon 50ms --delta 2s
       causet merge inbox merged --epsilon 50ms --delta 2s --checkpoint state --follow --exclude sensor7
     """
     from causet.cli.live import live_display

@@ -31,7 +31,7 @@ def tune(source: str, arrival: str | None, as_json: bool, master: str | None, co
 
     \b
     Example:
-      causet tune messages.jsonl
+      causet tune inbox
     """
     brief = is_little([Path(source), *Path(source).glob("*")])
     with session(master, conf, "tuning", brief) as spark:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import base64
 import shutil
-import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import uuid
@@ -85,6 +85,23 @@ def broker_jars() -> Path:
     return folder
 
 
+_KEEPER = """
+import signal, subprocess, sys, threading
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+broker = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+def left_alone():
+    sys.stdin.read()
+    broker.terminate()
+    try:
+        broker.wait(20)
+    except subprocess.TimeoutExpired:
+        broker.kill()
+threading.Thread(target=left_alone, daemon=True).start()
+sys.exit(broker.wait())
+"""
+"""Ends the broker when its own input ends: however its owner ends, no broker is left behind."""
+
+
 @contextmanager
 def kafka_broker() -> Iterator[str]:
     """A broker for as long as the block lasts; gives its address, `127.0.0.1:port`."""
@@ -102,17 +119,15 @@ def kafka_broker() -> Iterator[str]:
             formatted += ["-c", str(properties)]
             if subprocess.run(formatted, stdout=log, stderr=log, check=False).returncode:
                 raise BadInput(f"the Kafka broker cannot be set up: {_last_words(folder)}")
-            process = subprocess.Popen([*run, "kafka.Kafka", str(properties)], stdout=log, stderr=log)
+            kept = [sys.executable, "-c", _KEEPER, *run, "kafka.Kafka", str(properties)]
+            process = subprocess.Popen(kept, stdin=subprocess.PIPE, stdout=log, stderr=log)
         try:
             _await(process, port, folder)
             yield f"127.0.0.1:{port}"
         finally:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
