@@ -139,7 +139,7 @@ def costs() -> Iterator[str]:
     yield f"{MESSAGES} messages of {SIZE} processes each, seed {SEED}, measured when this page was built."
     for shape, words in SHAPES.items():
         yield from ("", f"**{words}** (`{shape}`)", "")
-        yield "| protocol | too early | bytes per stamp | extra messages per message | added delay |"
+        yield "| protocol | deliveries too early | bytes per stamp | extra per message | added delay |"
         yield "| --- | ---: | ---: | ---: | ---: |"
         for kind in PROTOCOLS.values():
             if (kind.grouped and shape == "unicast") or (kind.broadcast and shape != "all"):

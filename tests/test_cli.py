@@ -494,6 +494,7 @@ def test_a_reader_that_leaves_after_one_line_hides_no_finding(tmp_path: Path, la
     ("arguments", "told"),
     [
         ("nothing", "No such command 'nothing'"),
+        ("verfy", "Did you mean verify?"),
         ("--nothing", "No such option '--nothing'"),
         *[(f"{command} --nothing", "No such option '--nothing'") for command in COMMANDS],
         ("compare now", "unexpected extra argument"),

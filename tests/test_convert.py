@@ -111,7 +111,8 @@ def test_what_cannot_be_known_is_asked_for(tmp_path: Path) -> None:
         (
             "x.json",
             "{}",
-            "which format this is cannot be seen; name it: trace, shiviz, otlp, cloudevents, events, git",
+            "which format this is cannot be seen; name it with --from: trace, shiviz, otlp, cloudevents, "
+            "events, git",
         ),
         ("x", "\0\xff", "which format this is cannot be seen"),
         ("x.json", "[" * 100_000, "which format this is cannot be seen"),
@@ -195,7 +196,8 @@ def test_options_belong_to_formats(tmp_path: Path) -> None:
         "the option colour is unknown, and the input is otlp"
     )
     assert refused(lambda: read_executions(tmp_path / "x.json", "events")) == (
-        "to read a table of events, name the column of their ids"
+        f"{tmp_path}/x.json: to read a table of events, name the column of their ids (--id), and of their "
+        "causes (--parent)"
     )
     assert "unknown format" in refused(lambda: read_executions(tmp_path / "x.json", "xml"))
 
@@ -284,7 +286,7 @@ def test_cells_may_hold_quotes_and_lines(tmp_path: Path) -> None:
         ("id,id\n", "t.csv, line 1: a column stands twice in the header"),
         ("id,x\n1,2,3\n", "t.csv, line 2: the row has 3 cells, and the header only 2"),
         ("id,x\n,2\n", 't.csv, line 2: field "id" must be text that is not empty, not null'),
-        ("key\n1\n", 't.csv, line 2: field "id" must be text that is not empty, not null'),
+        ("key\n1\n", 't.csv: there is no column "id"; there are key'),
         ('id\n"1', "t.csv, line 2: this is no CSV: unexpected end of data"),
         ('id\n"1"x', "t.csv, line 2: this is no CSV: ',' expected after '\"'"),
         ("id\n1\n1\n", 't.csv, line 3: field "id": an event with the id "1" stands already in'),
@@ -296,8 +298,23 @@ def test_cells_may_hold_quotes_and_lines(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_table_is_refused_with_its_line(text: str, said: str, tmp_path: Path) -> None:
-    columns = {"id": "id", "time": "t", "parent": "p"}
+    header = text.partition("\n")[0].split(",")
+    columns = {
+        "id": "id",
+        **{what: name for what, name in {"time": "t", "parent": "p"}.items() if name in header},
+    }
     assert said in refused(lambda: table(tmp_path, text, **columns), tmp_path)
+
+
+@pytest.mark.parametrize("option", ["parent", "process", "time", "seq"])
+def test_a_column_that_nobody_has_is_named(option: str, tmp_path: Path) -> None:
+    for name, text in (
+        ("t.csv", "order,reply_to\n1,\n2,1\n"),
+        ("t.jsonl", '{"order": 1, "reply_to": null}\n'),
+    ):
+        assert refused(lambda: table(tmp_path, text, name, id="order", **{option: "nix"}), tmp_path) == (  # noqa: B023
+            f'{name}: there is no column "nix"; there are order, reply_to'
+        )
 
 
 def test_a_table_that_is_no_text_is_refused(tmp_path: Path) -> None:
@@ -586,8 +603,9 @@ def test_names_of_executions_survive_in_traces(tmp_path: Path) -> None:
 
 
 def test_a_name_without_a_format_is_asked_about(tmp_path: Path) -> None:
-    assert "end the name in .jsonl, .jsonl.gz, .parquet, .log, .log.gz, or name the format" in refused(
-        lambda: write_executions(tmp_path / "x.txt", executions())
+    assert (
+        "end the name in .jsonl, .jsonl.gz, .parquet, .log, .log.gz, or name the format with --to"
+        in refused(lambda: write_executions(tmp_path / "x.txt", executions()))
     )
     assert "what can be written is trace, parquet, shiviz, cloudevents" in refused(
         lambda: write_executions(tmp_path / "x.txt", executions(), "otlp")

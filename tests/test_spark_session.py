@@ -363,8 +363,8 @@ def test_a_conf_is_a_name_and_a_value() -> None:
             "master sc://127.0.0.1:1: nobody answers there (Connection refused",
         ),
         (["--master", "sc://127.0.0.1:x"], "master sc://127.0.0.1:x: write sc://HOST:PORT"),
-        (["--conf", "spark.driver.memory=12x"], "Spark does not start: Invalid maximum heap size: -Xmx12x"),
-        (["--conf", "spark.driver.memory=99m"], "Spark does not start: Insufficient driver memory: System"),
+        (["--conf", "spark.driver.memory=12x"], "Spark does not start: it needs at least 450 MB of"),
+        (["--conf", "spark.driver.memory=99m"], "Spark does not start: it needs at least 450 MB of"),
         (["--conf", "spark.sql.shuffle.partitions=no"], "Spark does not start: The value 'no' in the config"),
     ],
 )

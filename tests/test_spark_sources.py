@@ -1001,7 +1001,7 @@ def test_what_is_there_is_not_overwritten_unless_asked(rows: DataFrame, tmp_path
     write_rows(rows, target, "jsonl")
     before = content(target)
     assert told(lambda: write_rows(rows, target, "jsonl")) == (
-        f"{target} is there already, and is not empty; name another folder, or overwrite it"
+        f"{target} is there already, and is not empty; name another folder, or use --overwrite"
     )
     assert content(target) == before
     write_rows(rows.limit(1).coalesce(1), target, "jsonl", overwrite=True)

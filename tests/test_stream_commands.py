@@ -159,6 +159,12 @@ def test_merge_and_tune(tmp_path: Path) -> None:
     [
         (["deliver", "nowhere", "out", "--missing", "wait"], "nowhere: there is no such file or folder"),
         (["deliver", "empty", "out", "--missing", "wait"], "there is no .jsonl or .parquet file in it"),
+        (
+            ["deliver", "nothing.jsonl", "out", "--missing", "wait"],
+            "nothing.jsonl: there is no message in it",
+        ),
+        (["tune", "picture.jsonl"], "picture.jsonl: there is no message in it"),
+        (["deliver", "trace.jsonl", "out", "--missing", "wait"], "trace.jsonl is a trace; `causet convert"),
         (["deliver", "in", "full", "--missing", "wait"], "full is not empty, and this is a new query"),
         (["deliver", "in", "out", "--missing", "flag"], "flag needs a patience"),
         (["deliver", "in", "out", "--missing", "wait", "--by", "who"], "need a column 'who'"),
@@ -181,10 +187,23 @@ def test_bad_input_is_one_sentence(
     (tmp_path / "full/rows.jsonl").write_text("{}\n")
     (tmp_path / "newer/causet.json").write_text('{"version": 99}')
     (tmp_path / "merge/causet.json").write_text('{"version": 1, "command": "merge", "fixed": {}}')
+    (tmp_path / "nothing.jsonl").touch()
+    (tmp_path / "picture.jsonl").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\n")
+    (tmp_path / "trace.jsonl").write_text('{"process": "p1", "seq": 1, "kind": "local"}\n')
     write_files(tmp_path / "in", [{"source": "a", "sequence": "1", "causaldeps": "{}"}], 1)
     told = causet_alone(*arguments, *([] if arguments[0] == "explain" else LOCAL), code=2)
     (line,) = told.strip().splitlines()
     assert line.startswith("causet: ") and said in line
+    assert not (tmp_path / "out").exists() and not (tmp_path / "out-diverted").exists()
+
+
+def test_numbers_of_several_receivers_taken_for_copies_are_told(tmp_path: Path) -> None:
+    lines = [{"source": "a", "sequence": "1", "causaldeps": "{}", "receiver": name} for name in ("r", "s")]
+    inbox = write_files(tmp_path / "inbox", lines, 10)
+    told = causet("deliver", inbox, tmp_path / "out", "--missing", "wait", "--buckets", 2)
+    assert "copies dropped 1" in told and "if numbers count for each receiver, use --by receiver" in told
+    told = causet("deliver", inbox, tmp_path / "all", "--missing", "wait", "--by", "receiver", "--buckets", 2)
+    assert "delivered 2" in told and "--by" not in told
 
 
 # ---------------------------------------------------------------- killed

@@ -10,6 +10,7 @@ import io
 import os
 import signal
 import sys
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -50,6 +51,14 @@ class _Commands(click.Group):
             return super().get_command(ctx, cmd_name)
         found: click.Command = getattr(importlib.import_module(f"causet.cli.{cmd_name}"), cmd_name)
         return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        near = get_close_matches(args[0], COMMANDS, 1) if args[0] not in COMMANDS else []
+        if near:
+            raise click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]}?", ctx)
+        return super().resolve_command(ctx, args)
 
 
 @click.group(

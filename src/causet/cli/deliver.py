@@ -129,9 +129,10 @@ def deliver(
             from causet.spark.held import has_state, how_many_held
             from causet.spark.running import Progress, now_ms, run
 
-            messages = query.messages(spark, files_per_batch, [by, parent])
-            ends = spark.readStream.schema("ended long").json(f"file:{kept.ends.resolve()}")
-            rows = messages.transform(delivering(**settings, ends=ends))
+            with query.withdrawn_if_refused():
+                messages = query.messages(spark, files_per_batch, [by, parent])
+                ends = spark.readStream.schema("ended long").json(f"file:{kept.ends.resolve()}")
+                rows = messages.transform(delivering(**settings, ends=ends))
             kept.settle("deliver", fixed, query.settled(messages))
             progress = Progress()
             with live_display("deliver", as_json) as show:
@@ -149,6 +150,8 @@ def deliver(
     if parent is not None:
         progress.counts["covered"] = progress.counts.pop("caused", 0)
     _tell(progress.counts, progress.taken, held, progress.blocked if held else None, sink, as_json)
+    if progress.counts.get("duplicates") and by is None and "receiver" in messages.columns and not as_json:
+        click.echo("there is a column receiver: if numbers count for each receiver, use --by receiver")
     return FINE
 
 

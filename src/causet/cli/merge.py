@@ -89,8 +89,9 @@ def merge(
             from causet.spark.merging_streams import OBSERVED
             from causet.spark.running import Progress, run
 
-            messages = query.messages(spark, files_per_batch)
-            rows = messages.transform(transform)
+            with query.withdrawn_if_refused():
+                messages = query.messages(spark, files_per_batch)
+                rows = messages.transform(transform)
             kept.settle("merge", fixed, query.settled(messages))
             progress = Progress()
             with live_display("merge", as_json) as show:

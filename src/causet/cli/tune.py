@@ -35,10 +35,11 @@ def tune(source: str, arrival: str | None, as_json: bool, master: str | None, co
     """
     brief = is_little([Path(source), *Path(source).glob("*")])
     with session(master, conf, "tuning", brief) as spark:
-        from causet.spark.arrivals import await_form, in_files, still
+        from causet.spark.arrivals import await_form, check_messages, in_files, still
         from causet.spark.tuning import tune
 
         form = await_form(Path(source), follow=False)
+        check_messages(Path(source))
         found = tune(still(spark, Path(source), form), arrival or in_files())
     if as_json:
         print_json(
@@ -61,8 +62,9 @@ def tune(source: str, arrival: str | None, as_json: bool, master: str | None, co
     if found.skipped:
         click.echo(f"{found.skipped:,} rows without a time that can be read are left out")
     click.echo("  δ, and messages that would be late with it")
-    widest = max(delta for _, delta, _ in found.trade) or 1
-    for _, delta, late in found.trade:
-        bar = "█" * round(WIDTH * delta / widest)
+    trade = {delta: late for _, delta, late in found.trade}
+    widest = max(trade.values()) or 1
+    for delta, late in trade.items():
+        bar = "█" * round(WIDTH * late / widest)
         click.echo(f"  {delta:>8,} ms {bar:<{WIDTH}} {late:,}")
     return FINE

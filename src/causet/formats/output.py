@@ -88,7 +88,8 @@ def form_out(output: Path, form: str | None) -> str:
         return "parquet" if ending == ".parquet" and not _is_folder(output) else "trace"
     if form is None and ending is None:
         raise BadInput(
-            f"{output}: end the name in {', '.join(ENDINGS)}, or name the format: {', '.join(FORMS_OUT)}"
+            f"{output}: end the name in {', '.join(ENDINGS)}, or name the format with --to: "
+            f"{', '.join(FORMS_OUT)}"
         )
     return form or ENDINGS[ending or ""]
 

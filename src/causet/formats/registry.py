@@ -117,7 +117,10 @@ def read_executions(
             whose = f"belongs to {' and '.join(knowing)}" if knowing else "is unknown"
             raise BadInput(f"the option {name} {whose}, and the input is {' and '.join(by_form)}")
     if "events" in by_form and "id" not in given:
-        raise BadInput("to read a table of events, name the column of their ids")
+        raise BadInput(
+            f"{by_form['events'][0]}: to read a table of events, name the column of their ids (--id), and "
+            "of their causes (--parent)"
+        )
     executions: list[Execution] = []
     for found, its_paths in by_form.items():
         known = FORMS_IN[found]
@@ -187,7 +190,7 @@ def detect(path: Path, options: Mapping[str, Any] | None = None) -> str:
         raise BadInput(
             f"{path}: a ShiViz log needs its parser, given or in the first line; for another format, name it"
         )
-    raise BadInput(f"{path}: which format this is cannot be seen; name it: {', '.join(FORMS_IN)}")
+    raise BadInput(f"{path}: which format this is cannot be seen; name it with --from: {', '.join(FORMS_IN)}")
 
 
 def _json_form(start: str) -> str | None:

@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from causet.formats.documents import documents
@@ -46,12 +47,16 @@ def read_table(
     """
     columns = _Columns(id, parent, process, time, seq)
     rows: list[_Row] = []
+    seen: set[str] = set()
     for path in paths:
         for place, record in _records(Path(path)):
+            seen.update(record)
             try:
                 rows.append(columns.row(place, record))
             except Problem as error:
-                raise BadInput(f"{place}: {error}") from None
+                raise BadInput(columns.strange(path, seen) or f"{place}: {error}") from None
+        if rows and (told := columns.strange(path, seen)):
+            raise BadInput(told)
     hint = "name the column of the processes' own order, if there is one" if seq is None and process else ""
     return assemble("", _events(rows), hint=hint)
 
@@ -77,6 +82,13 @@ class _Columns:
     process: str | None
     time: str | None
     seq: str | None
+
+    def strange(self, path: str | Path, seen: set[str]) -> str | None:
+        """What to say if a column was named that no row has."""
+        for name in (self.id, self.parent, self.process, self.time, self.seq):
+            if name is not None and name not in seen:
+                return f"{path}: there is no column {show(name)}; there are {', '.join(sorted(seen))}"
+        return None
 
     def row(self, place: Place, record: dict[str, object]) -> _Row:
         name = _name(self.id, record.get(self.id))
@@ -113,7 +125,7 @@ def _records(path: Path) -> Iterator[tuple[Place, dict[str, object]]]:
 
 
 def _csv_records(path: Path, delimiter: str) -> Iterator[tuple[Place, dict[str, object]]]:
-    """The rows of a CSV file; a cell that is empty is not there."""
+    """The rows of a CSV file; a cell that is empty is None."""
     number = 0
 
     def lines() -> Iterator[str]:
@@ -143,7 +155,7 @@ def _csv_records(path: Path, delimiter: str) -> Iterator[tuple[Place, dict[str, 
                 )
             yield (
                 Place(str(path), number),
-                {name: cell for name, cell in zip(header, row, strict=False) if cell},
+                {name: cell or None for name, cell in zip_longest(header, row)},
             )
     except csv.Error as error:
         raise BadInput(f"{path}, line {number}: this is no CSV: {error}") from None

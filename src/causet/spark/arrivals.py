@@ -7,10 +7,13 @@ one schema. A line that is no JSON is not lost: it stands in the column `malform
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -32,21 +35,26 @@ PER_BATCH = 1000
 """Files that one batch takes."""
 
 
-def form_of(path: Path) -> str | None:
-    """`jsonl` or `parquet`, by the names of the files; None if there is none yet. BadInput if there is no
-    such folder, or both are in it."""
+def inputs(path: Path) -> list[tuple[str, Path]]:
+    """The files with messages at a path, each with its form, by name. BadInput if nothing is there."""
     try:
         files = [path] if path.is_file() else sorted(path.rglob("*")) if path.is_dir() else None
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {reason(error)}") from None
     if files is None:
         raise BadInput(f"{path}: there is no such file or folder")
-    seen = {
-        form
+    return [
+        (form, file)
         for file in files
         for form, names in (("jsonl", JSON_NAMES), ("parquet", PARQUET_NAMES))
         if file.name.endswith(names) and not file.name.startswith((".", "_")) and file.is_file()
-    }
+    ]
+
+
+def form_of(path: Path) -> str | None:
+    """`jsonl` or `parquet`, by the names of the files; None if there is none yet. BadInput if there is no
+    such folder, or both are in it."""
+    seen = {form for form, _ in inputs(path)}
     if len(seen) > 1:
         raise BadInput(f"{path}: has JSON Lines and Parquet; messages come in one of them")
     if not seen and path.is_file():
@@ -62,6 +70,38 @@ def await_form(path: Path, follow: bool, idle: Callable[[], None] = lambda: None
         idle()
         time.sleep(0.5)
     return form
+
+
+LOOKED_AT = 1000
+"""Lines of a file, to see what is in it."""
+
+
+def check_messages(path: Path) -> None:
+    """BadInput if files cannot be read, or have nothing in them that looks like a message."""
+    for _, file in inputs(path):
+        if not os.access(file, os.R_OK):
+            raise BadInput(f"{file} cannot be read: permission denied")
+    plain = [file for form, file in inputs(path) if form == "jsonl" and file.suffix != ".gz"]
+    if not plain:
+        return
+    found = next((record for file in plain for record in _objects(file)), None)
+    if found is None:
+        raise BadInput(f"{path}: there is no message in it; a message is a line with a JSON object")
+    if {"process", "seq", "kind"} <= found.keys():
+        raise BadInput(
+            f"{path} is a trace; `causet convert {path} --to cloudevents -o messages.jsonl` makes messages "
+            "of it"
+        )
+
+
+def _objects(file: Path) -> Iterator[dict[str, Any]]:
+    """The JSON objects among the first lines of a file."""
+    with file.open("rb") as stream:
+        for line in islice(stream, LOOKED_AT):
+            with suppress(ValueError, RecursionError):
+                record = json.loads(line)
+                if isinstance(record, dict):
+                    yield record
 
 
 def schema_of(spark: SparkSession, path: Path, form: str) -> T.StructType:
@@ -131,6 +171,8 @@ class Query:
             form, name = begun["form"], begun["name"]
         else:
             form, name = "kafka" if address else await_form(Path(source), follow), uuid4().hex
+        if address is None and begun is None:
+            check_messages(Path(source))
         target = cls._target(sink, begun["written_as"] if begun else written_as, form, name)
         target.prepare(fresh=begun is None)
         target.clean()
@@ -151,6 +193,16 @@ class Query:
             return read_kafka(spark, self.source, MESSAGES_PER_BATCH, named)
         schema = self.schema or schema_of(spark, self.source, self.form)
         return arriving(spark, self.source, self.form, schema, per_batch)
+
+    @contextmanager
+    def withdrawn_if_refused(self) -> Iterator[None]:
+        """Whoever is refused leaves no empty folders behind."""
+        try:
+            yield
+        except BaseException:
+            if isinstance(self.target, FileSink):
+                self.target.withdraw()
+            raise
 
     def settled(self, messages: DataFrame) -> dict[str, Any]:
         """What is to be known the next time."""

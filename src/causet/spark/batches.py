@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -57,6 +58,12 @@ class FileSink:
                     f"{folder} is not empty, and this is a new query; name another folder, or go on with the "
                     "checkpoint of the query that wrote it"
                 )
+
+    def withdraw(self) -> None:
+        """Remove folders in which nothing is: the query was refused after all."""
+        for folder in (self.folder, diverted_beside(self.folder)):
+            with suppress(OSError):
+                folder.rmdir()
 
     def write(self, rows: DataFrame, batch: int) -> None:
         """Write the rows of a batch, in the place of any that an earlier run of the same batch left."""

@@ -92,7 +92,9 @@ def deliver(
         )
     if (missing == WAIT) != (patience is None):
         raise BadInput(
-            "patience belongs to flag and divert" if missing == WAIT else f"{missing} needs a patience"
+            "patience belongs to flag and divert"
+            if missing == WAIT
+            else f"{missing} needs a patience, such as 10m"
         )
     if not 1 <= buckets <= 1 << 16:
         raise BadInput(f"buckets = {buckets}: there can be 1 to 65,536")

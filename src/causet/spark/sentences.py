@@ -34,7 +34,7 @@ SENTENCES: tuple[tuple[str, str], ...] = (
         "the workers' Python lacks the package causet; install it there, or set PYSPARK_PYTHON to one that "
         "has it",
     ),
-    ("PATH_ALREADY_EXISTS", "it is there already; name another folder, or overwrite it"),
+    ("PATH_ALREADY_EXISTS", "it is there already; name another folder, or use --overwrite"),
     ("UnknownHostException", "there is no host of that name"),
     ("UnsupportedFileSystemException|No FileSystem for scheme", "Spark knows no such file system"),
     ("PYTHON_VERSION_MISMATCH", "driver and workers have different versions of Python"),

@@ -421,9 +421,25 @@ EXCEPTION = (
 """An exception of a stack trace with its message, up to the next line of the trace."""
 
 
+REASONS = (
+    (
+        "Insufficient (?:driver|executor) memory|Invalid (?:maximum|initial) heap size",
+        "it needs at least 450 MB of memory; write --conf spark.driver.memory=1g",
+    ),
+    (
+        "BindException|Address already in use|failed with error\\(-98\\)",
+        "a port that it was told to use is taken; name another one in --conf, or leave it out",
+    ),
+)
+"""What Spark says at length, and with advice that is not for here."""
+
+
 def _reason(text: str) -> str:
     """The innermost reason that a stack trace of Java names, or the first line; on one line."""
     named = re.findall(EXCEPTION, text, re.MULTILINE | re.DOTALL)
     told = named[-1] if named else text.strip().partition("\n")[0]
+    for pattern, sentence in REASONS:
+        if re.search(pattern, text):
+            return sentence
     told = re.sub(r"^\[[A-Z_.]+\] | SQLSTATE: \w+", "", " ".join(told.split())).rstrip(".")
     return told if len(told) <= LONGEST_REASON else told[:LONGEST_REASON] + "…"

@@ -80,7 +80,9 @@ def check_target(target: str | Path, overwrite: bool) -> Path | None:
     except (OSError, ValueError) as error:
         raise BadInput(f"{folder} cannot be written: {reason(error)}") from None
     if found and not overwrite:
-        raise BadInput(f"{folder} is there already, and is not empty; name another folder, or overwrite it")
+        raise BadInput(
+            f"{folder} is there already, and is not empty; name another folder, or use --overwrite"
+        )
     strange = sorted(name for name in found if not _OURS.fullmatch(name))
     if strange:
         raise BadInput(
