@@ -43,6 +43,8 @@ def test_the_wheel_works_without_the_repository(elsewhere: Path) -> None:
     assert Path(where.strip()).is_relative_to(elsewhere), "the wheel's, not the repository's"
     assert run([command, "--version"], elsewhere).split()[-1] == causet.__version__
     run([command, "simulate", "--protocol", "matrix", "-n", "3", "-m", "20", "-o", "t.jsonl"], elsewhere)
+    example = "schedules/figures/macedo-1.yaml"  # which the wheel brings along
+    run([command, "replay", example, "--protocol", "relative"], elsewhere)
     told = json.loads(run([command, "view", "t.jsonl", "-o", "t.html", "--json"], elsewhere))
     assert told["status"] == "valid" and (elsewhere / "t.html").stat().st_size > 100_000
     assert json.loads(run([command, "doctor", "--quick", "--json"], elsewhere))["status"] == "fine"

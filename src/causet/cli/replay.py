@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+import causet
 from causet.check.oracle import Verdict, judge
 from causet.cli.common import (
     as_printed_option,
@@ -28,6 +29,14 @@ from causet.view.text import space_time
 
 MOST_DRAWN = 200
 """Events that are still drawn: a longer drawing is not looked at."""
+
+
+def _shipped(schedule: Path) -> Path:
+    """The file that is meant: those under `schedules/` come with the package, wherever one is."""
+    package = Path(causet.__file__).parent
+    homes = (Path(), package, package.parents[1])  # the last one in a clone
+    shipped = schedule.parts[:1] == ("schedules",)
+    return next((home / schedule for home in homes if shipped and (home / schedule).is_file()), schedule)
 
 
 @click.command()
@@ -58,7 +67,7 @@ def replay(
     """
     kind = protocol_named(protocol)
     check_trace_output(output)
-    plan = read_schedule(schedule)
+    plan = read_schedule(_shipped(schedule))
     known = kind.Options.__dataclass_fields__  # a schedule may carry options of several protocols
     settings = {name: value for name, value in plan.options.items() if name in known}
     try:
