@@ -87,7 +87,7 @@ def check_messages(path: Path) -> None:
     found = next((record for file in plain for record in _objects(file)), None)
     if found is None:
         raise BadInput(f"{path}: there is no message in it; a message is a line with a JSON object")
-    if {"process", "seq", "kind"} <= found.keys():
+    if {"process", "seq", "kind"} <= found.keys() and not {"source", "id"} & found.keys():
         raise BadInput(
             f"{path} is a trace; `causet convert {path} --to cloudevents -o messages.jsonl` makes messages "
             "of it"
