@@ -3,8 +3,9 @@
 16 receivers with 8 sources each; a message depends on the latest of two other sources, and comes up to 2,000
 places away from where it was sent. Everything is wall-clock time, best of two turns, in one session with the
 settings of the commands, on the same files; all write Parquet. Of streams, the batches after the first one
-count. The unit of parallelism is the receiver for `deliver`, a slice of time for `merge`: two workers share
-the work in both.
+count. From files to files is what the commands do, where workers read and write the files; passed through,
+and as a transform of Spark's rows, Spark reads and writes them. The unit of parallelism is the receiver for
+`deliver`, a slice of time for `merge`: two workers share the work in both.
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.result import Result, Spoilt
+
+if TYPE_CHECKING:  # they bring Spark with them, which other benchmarks do without
+    from causet.spark.delivering import Deliver
+    from causet.spark.merging import Merge
 
 Array = np.ndarray[Any, Any]
 
@@ -108,26 +113,31 @@ def measure(plan: Plan) -> Iterator[Result]:
         write_stream(work / "warm", 20_000, 2)
         write_stream(work / "large", plan.sorted, 1)
         spark = spark_session(None, for_streams(None, {}, BUCKETS, work / "in"))
-        streams: dict[str, Callable[[Any], Any]] = {
-            "passed through": lambda rows: rows,
-            "deliver": deliver(missing="wait", by="receiver"),
-            "merge": merge(epsilon="10 ms", delta="100 ms"),
+        delivered, merged = (
+            deliver(missing="wait", by="receiver"),
+            merge(epsilon="10 ms", delta="100 ms", buckets=BUCKETS),
+        )
+        streams: dict[str, Callable[[Path], tuple[float, int]]] = {
+            "passed through": lambda folder: _stream(spark, folder, work / "out", lambda rows: rows),
+            "deliver": lambda folder: _files(spark, folder, work / "out", delivered),
+            "merge": lambda folder: _files(spark, folder, work / "out", merged),
+            "deliver rows": lambda folder: _stream(spark, folder, work / "out", delivered),
+            "merge rows": lambda folder: _stream(spark, folder, work / "out", merged),
         }
         taken: dict[str, float] = {}
         for turn in range(plan.turns + 1):
-            for name, transform in streams.items():
-                folder = work / ("warm" if turn == 0 else "in")
-                seconds, rows = _stream(spark, folder, work / "out", transform)
+            for name, through in streams.items():
+                seconds, rows = through(work / ("warm" if turn == 0 else "in"))
                 if turn:
                     taken[name] = min(seconds, taken.get(name, seconds))
-                    least = plan.batch * plan.batches * (0.5 if name == "merge" else 0.98)
+                    least = plan.batch * plan.batches * (0.5 if "merge" in name else 0.98)
                     if rows < least:
                         raise Spoilt(f"{name} gave {rows:,} rows")
         for turn in range(plan.turns + 1):
             large = spark.read.parquet(str(work / ("warm" if turn == 0 else "large")))
             batches: dict[str, Callable[[Any], Any]] = {
                 "sort by time": lambda rows: rows.orderBy("rc"),
-                "merge in batch": merge(epsilon="10 ms", delta="100 ms"),
+                "merge in batch": merged,
             }
             for name, make in batches.items():
                 begin = monotonic()
@@ -136,12 +146,14 @@ def measure(plan: Plan) -> Iterator[Result]:
                     seconds = monotonic() - begin
                     taken[name] = min(seconds, taken.get(name, seconds))
                 shutil.rmtree(work / "out")
-        latency = _latency(spark, work, deliver(missing="wait", by="receiver"), 20 if plan.bounds else 5)
+        latency = _latency(spark, work, delivered, 20 if plan.bounds else 5)
         spark.stop()
     rows = plan.batch * (plan.batches - 1)
     for case, name, base, most, count in (
-        ("deliver, a stream", "deliver", "passed through", 1 / 0.3, rows),
-        ("merge, a stream", "merge", "passed through", 1 / 0.5, rows),
+        ("deliver, files to files", "deliver", "passed through", 1 / 0.3, rows),
+        ("merge, files to files", "merge", "passed through", 1 / 0.5, rows),
+        ("deliver, Spark's rows", "deliver rows", "passed through", None, rows),
+        ("merge, Spark's rows", "merge rows", "passed through", None, rows),
         ("merge, a batch", "merge in batch", "sort by time", 1.3, plan.sorted),
     ):
         yield Result(
@@ -178,6 +190,27 @@ def _stream(spark: Any, folder: Path, out: Path, transform: Callable[[Any], Any]
     # The first batch compiles and plans; from then on a stream is what it is going to be.
     steady = [event for event in query.recentProgress if event["numInputRows"]][1:]
     seconds = sum(event["durationMs"]["triggerExecution"] for event in steady) / 1000
+    count = spark.read.parquet(str(out / "rows")).count()
+    shutil.rmtree(out)
+    return seconds, count
+
+
+def _files(spark: Any, folder: Path, out: Path, transform: Deliver | Merge) -> tuple[float, int]:
+    """As `_stream`, as the commands do it."""
+    from causet.spark.arrivals import arriving_files
+    from causet.spark.batches import FileSink
+    from causet.spark.checkpoints import Checkpoint
+    from causet.spark.running import Progress, run
+
+    out.mkdir()
+    sink = FileSink(out / "rows", "parquet")
+    sink.prepare(fresh=True)
+    progress = Progress()
+    with Checkpoint(out / "checkpoint") as kept:
+        kept.opened("bench", {})
+        files = arriving_files(spark, folder, spark.read.parquet(str(folder)).schema, 1)
+        run(transform.blobs(files), sink, kept, False, "causet", progress, lambda _: None)
+    seconds = sum(batch.seconds for batch in list(progress.history)[1:] if batch.taken)
     count = spark.read.parquet(str(out / "rows")).count()
     shutil.rmtree(out)
     return seconds, count

@@ -13,11 +13,13 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
+from tempfile import mkdtemp
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -174,7 +176,7 @@ MERGE = ("rcclock", "spark.packing", "spark.segments", "spark.merging", "spark.m
 def check_merge(made: dict[str, Any], folder: Path) -> None:
     """Random batches, split among workers; what leaves, in which order, from where, and what is told."""
     merging = made["spark.merging_streams"]
-    merging.SLICE, merging.BLOB_ROWS, made["spark.segments"].OUT_ROWS = SLICE, 7, 2
+    merging.SLICE, made["spark.packing"].BLOB_ROWS, made["spark.segments"].OUT_ROWS = SLICE, 7, 2
     for seed in range(60):
         case = Messages(seed, merging)
         query, defined = MergeInMemory(merging, case.settings), Defined(case.settings)
@@ -1033,16 +1035,16 @@ files(
     "files are named by batch",
 )
 files('folder.glob(f"batch-{batch:010}-*")', 'folder.glob("batch-*")', "other batches stay")
-files("enumerate(sorted(found))", "enumerate(found)", "parts stand in their order")
+files("file in sorted(found)]", "file in found]", "parts stand in their order")
 files("int(part[2] or 0)", "-int(part[2] or 0)", "pieces of a part stand in their order")
 files(
-    'self._put(beside / f"{ASIDE}=true", diverted_beside(self.folder), batch)',
-    'self._put(beside / f"{ASIDE}=true", self.folder, batch)',
+    "self._put(aside, diverted_beside(self.folder), batch)",
+    "self._put(aside, self.folder, batch)",
     "what is diverted goes aside",
 )
 files(
-    "        shutil.rmtree(beside, ignore_errors=True)\n        if self.aside:",
-    "        if self.aside:",
+    "        shutil.rmtree(beside, ignore_errors=True)\n        if isinstance",
+    "        if isinstance",
     "what was half written is written again",
 )
 files(
@@ -1299,7 +1301,7 @@ def judged(spark: SparkSession) -> dict[str, bool]:
 
 UNCHANGED = "nothing"
 STAMPS = [
-    ('F.col("source").isNull(),', "F.lit(False),", "who has no source is refused"),
+    ('faults(F.col("source").isNull(),', "faults(F.lit(False),", "who has no source is refused"),
     ("rc.isNull() | r.isNull(),", "rc.isNull(),", "who has no r is refused"),
     ("rc.isNull() | r.isNull(),", "r.isNull(),", "who has no rc is refused"),
     ("(r < 0) | (rc >= FAR) | (rc < r),", "(rc >= FAR) | (rc < r),", "a negative time is refused"),
@@ -1309,20 +1311,92 @@ STAMPS = [
     ("rc - r > largest_c(epsilon),", "rc - r > epsilon,", "a possible c is not"),
     ("(sequence < 1) | (sequence > MOST_SEQUENCE)", "(sequence > MOST_SEQUENCE)", "number 0 is refused"),
     ("(sequence < 1) | (sequence > MOST_SEQUENCE)", "(sequence < 1)", "a number too large is refused"),
-    ("strange = strange | sequence.isNull()", "pass", "a heartbeat in a batch is refused"),
+    ("sequence = F.coalesce(sequence, F.lit(0))", "pass", "a heartbeat in a batch is refused"),
     (
-        "    if now is None:\n        strange",
-        "    if True:\n        strange",
+        "    if now is None:\n        sequence",
+        "    if True:\n        sequence",
         "a heartbeat in a stream is not",
     ),
-    ("faults.append(r > now + F.lit(epsilon))", "pass", "a time ahead of every clock is refused"),
-    (
-        "faults.append(r > now + F.lit(epsilon))",
-        "faults.append(r > now)",
-        "a clock may be ahead by epsilon here",
-    ),
-    ("in reversed(list(enumerate(faults))):", "in enumerate(faults):", "the first fault is named"),
+    ("[*found, r > now + epsilon]", "found", "a time ahead of every clock is refused"),
+    ("[*found, r > now + epsilon]", "[*found, r > now]", "a clock may be ahead by epsilon here"),
+    ("in reversed(list(enumerate(found))):", "in enumerate(found):", "the first fault is named"),
 ]
+
+
+@check_of(
+    "rcclock", "spark.packing", "spark.direct", "spark.segments", "spark.merging", "spark.merging_streams"
+)
+def check_workers(made: dict[str, Any], folder: Path) -> None:
+    """Files that workers read and write themselves; and rows that they judge as Spark would."""
+    direct, merging = made["spark.direct"], made["spark.merging_streams"]
+    times = Times("rc", "r", "sequence")
+    settings = merging.MergeSettings(times, 50, 0, (), (), 0, 1, 1)
+    cases = list(impossible(50, 5000))
+    schema = pa.schema([("source", pa.string()), *((name, pa.int64()) for name in times)])
+    rows = pa.RecordBatch.from_pylist([row for row, _ in cases], schema)
+    codes = merging.Judge(settings)(rows, 5000).column(merging.CODE).to_pylist()
+    assert all(fits(said, code) for (_, said), code in zip(cases, codes, strict=True))
+
+    home = Path(mkdtemp(dir=folder))
+    there = pa.table({"B": pa.array([5, 6], pa.int32()), "more": ["x", "y"], "status": ["kept", "diverted"]})
+    for name in ("one", "two"):
+        pq.write_table(there, home / name)
+    wanted = pa.schema([("a", pa.string()), ("b", pa.int64()), ("status", pa.string())])
+    named = pa.RecordBatch.from_pylist([{"path": f"file:{home / name}", "now": 7} for name in ("two", "one")])
+    seen: list[int] = []
+
+    def prepared(some: pa.RecordBatch, now: int) -> pa.RecordBatch:
+        seen.append(now)
+        return some
+
+    found = list(direct.FromFiles(wanted, prepared, lambda batches: batches)(iter([named])))
+    expected = [{"a": None, "b": 5, "status": "kept"}, {"a": None, "b": 6, "status": "diverted"}]
+    assert [row for batch in found for row in batch.to_pylist()] == expected * 2
+    assert set(seen) == {7}
+    refuses(lambda: list(direct.read(home / "none", wanted)), f"{home / 'none'} cannot be read: No such file")
+
+    direct.TaskContext = MagicMock()
+    direct.TaskContext.get().partitionId.return_value = 3
+    made["spark.packing"].BLOB_ROWS = 3
+    for divides, places in ((True, {"kept": [5] * 4, "aside": [6] * 4}), (False, {"kept": [5, 6] * 4})):
+        direct.TaskContext.get().taskAttemptId.return_value = 70 + divides
+        task = direct.ToFiles(lambda batches: batches, wanted, home / "out", divides)
+        (told,) = task(iter([*found, *found]))
+        names = told.column("file").to_pylist()
+        assert names == [f"{place}/part-00003-{70 + divides}.parquet" for place in places]
+        for place, name in zip(places, names, strict=True):
+            assert pq.read_table(home / "out" / name).column("b").to_pylist() == places[place]
+    (nothing,) = direct.ToFiles(lambda batches: batches, wanted, home / "out", True)(iter([]))
+    assert nothing.num_rows == 0
+
+
+def by_workers(line: str, becomes: str, rule: str, module: str = "spark.direct") -> None:
+    mutant("workers", module, line, becomes, rule)
+
+
+JUDGE = "spark.merging_streams"
+by_workers("missing[0] | missing[1], rc", "missing[0], rc", "workers refuse who has no r", JUDGE)
+by_workers("(0, 0, 1)", "(0, 0, 0)", "workers take a heartbeat", JUDGE)
+by_workers(
+    "in reversed(list(enumerate(found))):", "in enumerate(found):", "workers name the first fault", JUDGE
+)
+by_workers("self.settings.epsilon, now)", "self.settings.epsilon)", "workers know the time", JUDGE)
+by_workers("there.get(name, there.get(name.lower()))", "there.get(name)", "capitals do not count")
+by_workers(
+    "zip(names, schema, strict=True)",
+    "zip(names[::-1], schema, strict=True)",
+    "columns stand where they are wanted",
+)
+by_workers(".cast(field.type)", "", "columns have the types that are wanted")
+by_workers("(KEPT, pc.invert(aside))", "(KEPT, aside)", "what is diverted is not among what is kept")
+by_workers("if self.divides else None", "", "where nothing goes aside, everything is kept")
+by_workers("-{task.taskAttemptId()}", "", "a task that is run again writes another file")
+by_workers(
+    "if rows.num_rows:\n                yield place",
+    "if True:\n                yield place",
+    "no file without rows",
+)
+by_workers("except (pa.ArrowException, OSError)", "except pa.ArrowException", "who cannot be read is named")
 
 
 def survives(check: str, change: Change | None, folder: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -58,7 +59,7 @@ def test_state_and_time_per_batch_stay_flat_over_ten_million_messages(
     write_batches(tmp_path / "in")
     source = spark.readStream.schema(spark.read.parquet(str(tmp_path / "in")).schema)
     messages = source.option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
-    transforms = {
+    transforms: dict[str, Callable[[DataFrame], DataFrame]] = {
         "deliver": deliver(missing="wait", by="receiver", buckets=4),
         "merge": merge(epsilon="10 ms", delta="100 ms", buckets=4),
     }

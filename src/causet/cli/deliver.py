@@ -105,7 +105,7 @@ def deliver(
       causet deliver kafka://localhost:9092/orders kafka://localhost:9092/delivered --missing wait --follow
     """
     from causet.cli.live import live_display
-    from causet.spark.arrivals import Query
+    from causet.spark.arrivals import Query, columns_of
     from causet.spark.checkpoints import Checkpoint
     from causet.spark.delivering import OBSERVED
     from causet.spark.delivering import deliver as delivering
@@ -132,14 +132,15 @@ def deliver(
             with query.withdrawn_if_refused():
                 messages = query.messages(spark, files_per_batch, [by, parent])
                 ends = spark.readStream.schema("ended long").json(f"file:{kept.ends.resolve()}")
-                rows = messages.transform(delivering(**settings, ends=ends))
-            kept.settle("deliver", fixed, query.settled(messages))
+                blobs = delivering(**settings, ends=ends).blobs(messages)
+            columns = columns_of(messages)
+            kept.settle("deliver", fixed, query.settled(columns))
             progress = Progress()
             with live_display("deliver", as_json) as show:
-                run(rows, query.target, kept, follow, OBSERVED, progress, show)
+                run(blobs, query.target, kept, follow, OBSERVED, progress, show)
                 if missing != WAIT and not follow:
                     kept.end(now_ms())
-                    run(rows, query.target, kept, follow, OBSERVED, progress, show)
+                    run(blobs, query.target, kept, follow, OBSERVED, progress, show)
             held = how_many_held(spark, kept.spark) if has_state(spark, kept.spark) else 0
     if report is not None:
         from causet.spark.reporting import stream_report
@@ -150,7 +151,7 @@ def deliver(
     if parent is not None:
         progress.counts["covered"] = progress.counts.pop("caused", 0)
     _tell(progress.counts, progress.taken, held, progress.blocked if held else None, sink, as_json)
-    if progress.counts.get("duplicates") and by is None and "receiver" in messages.columns and not as_json:
+    if progress.counts.get("duplicates") and by is None and "receiver" in columns.names and not as_json:
         click.echo("there is a column receiver: if numbers count for each receiver, use --by receiver")
     return FINE
 

@@ -60,14 +60,14 @@ def demo(
     from causet.view.page import check_output, write_page
 
     check_output(output)
+    if not as_json:
+        click.echo("5 services with wrong clocks publish; the network reorders; Spark delivers …")
     with TemporaryDirectory(prefix="causet-demo-") as made, _started(kafka) as servers:
         with session(master, for_streams(master, conf, BUCKETS), "demo") as spark:
             from causet.cli.live import live_display
             from causet.live.demonstration import Run
 
             run = Run(orders, seed, _way(servers, Path(made)))
-            if not as_json:
-                click.echo("5 services with wrong clocks publish; the network reorders; Spark delivers …")
             with live_display("demo", as_json) as show:
                 run.go(spark, show)
         delivered = run.way.delivered()

@@ -75,7 +75,7 @@ def merge(
       causet merge inbox merged --epsilon 50ms --delta 2s --checkpoint state --follow --exclude sensor7
     """
     from causet.cli.live import live_display
-    from causet.spark.arrivals import Query
+    from causet.spark.arrivals import Query, columns_of
     from causet.spark.checkpoints import Checkpoint
     from causet.spark.merging import merge as merging
 
@@ -91,11 +91,11 @@ def merge(
 
             with query.withdrawn_if_refused():
                 messages = query.messages(spark, files_per_batch)
-                rows = messages.transform(transform)
-            kept.settle("merge", fixed, query.settled(messages))
+                blobs = transform.blobs(messages)
+            kept.settle("merge", fixed, query.settled(columns_of(messages)))
             progress = Progress()
             with live_display("merge", as_json) as show:
-                run(rows, query.target, kept, follow, OBSERVED, progress, show)
+                run(blobs, query.target, kept, follow, OBSERVED, progress, show)
             held, bound, heard = 0, None, dict[str, int]()
             if has_state(spark, kept.spark):
                 held, bound, heard = merge_progress(spark, kept.spark)

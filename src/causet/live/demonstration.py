@@ -135,7 +135,7 @@ class Run:
     def go(self, spark: SparkSession, show: Callable[[Progress], None]) -> None:
         """Play the story while the stream delivers, until every message is delivered."""
         messages = self.way.messages(spark)
-        rows = messages.transform(deliver(missing="wait", by="causaldomain", buckets=BUCKETS))
+        blobs = deliver(missing="wait", by="causaldomain", buckets=BUCKETS).blobs(messages)
         end = time.monotonic() + LONGEST
 
         def enough(progress: Progress) -> bool:
@@ -146,7 +146,7 @@ class Run:
             return self._played and progress.taken >= len(self.arrived) and not progress.held
 
         with Checkpoint(None) as kept, self._story():
-            run(rows, self.way.sink, kept, True, OBSERVED, self.progress, show, enough)
+            run(blobs, self.way.sink, kept, True, OBSERVED, self.progress, show, enough)
 
     @contextmanager
     def _story(self) -> Iterator[None]:

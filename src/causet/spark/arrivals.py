@@ -21,12 +21,14 @@ from uuid import uuid4
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from causet.formats.files import reason
 from causet.model import BadInput
 from causet.spark.batches import FileSink
 from causet.spark.bucket import MALFORMED
 from causet.spark.checkpoints import Checkpoint
+from causet.spark.direct import ONLY_NAMES, ParquetFiles
 from causet.spark.kafka import PER_BATCH as MESSAGES_PER_BATCH
 from causet.spark.kafka import Address, KafkaSink, read_kafka
 
@@ -60,6 +62,11 @@ def form_of(path: Path) -> str | None:
     if not seen and path.is_file():
         raise BadInput(f"{path}: messages are read from .jsonl and .parquet files")
     return seen.pop() if seen else None
+
+
+def has_columns_in_names(path: Path) -> bool:
+    """Whether folders give the value of a column in their names, such as `day=2024-05-01`."""
+    return any("=" in part for _, file in inputs(path) for part in file.relative_to(path).parts[:-1])
 
 
 def await_form(path: Path, follow: bool, idle: Callable[[], None] = lambda: None) -> str:
@@ -117,13 +124,34 @@ def arriving(
     spark: SparkSession, path: Path, form: str, schema: T.StructType, per_batch: int = PER_BATCH
 ) -> DataFrame:
     """The messages as a stream."""
-    # Otherwise Spark leaves out, without a word, files that are a week older than the newest one.
-    reader = spark.readStream.schema(schema).option("maxFileAge", "36500d")
-    reader = reader.option("maxFilesPerTrigger", per_batch)
-    place = _as_pattern(path) if path.is_file() else _url(path)
+    reader = _stream(spark, per_batch).schema(schema)
     if form == "parquet":
-        return reader.parquet(place)
-    return reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", MALFORMED).json(place)
+        return reader.parquet(_place(path))
+    reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", MALFORMED)
+    return reader.json(_place(path))
+
+
+def arriving_files(
+    spark: SparkSession, path: Path, schema: T.StructType, per_batch: int = PER_BATCH
+) -> ParquetFiles:
+    """The messages in Parquet files as a stream, for workers that read them."""
+    files = _stream(spark, per_batch).schema(ONLY_NAMES).format("binaryFile").load(_place(path))
+    return ParquetFiles(files, arriving(spark, path, "parquet", schema, per_batch))
+
+
+def columns_of(messages: DataFrame | ParquetFiles) -> T.StructType:
+    """The columns of messages, however they come."""
+    return (messages.rows if isinstance(messages, ParquetFiles) else messages).schema
+
+
+def _stream(spark: SparkSession, per_batch: int) -> DataStreamReader:
+    # Otherwise Spark leaves out, without a word, files that are a week older than the newest one.
+    reader = spark.readStream.option("maxFileAge", "36500d")
+    return reader.option("maxFilesPerTrigger", per_batch)
+
+
+def _place(path: Path) -> str:
+    return _as_pattern(path) if path.is_file() else _url(path)
 
 
 def still(spark: SparkSession, path: Path, form: str) -> DataFrame:
@@ -186,12 +214,16 @@ class Query:
             return KafkaSink(address, name)
         return FileSink(Path(sink), written_as or ("jsonl" if form == "kafka" else form))
 
-    def messages(self, spark: SparkSession, per_batch: int, columns: Sequence[str | None] = ()) -> DataFrame:
+    def messages(
+        self, spark: SparkSession, per_batch: int, columns: Sequence[str | None] = ()
+    ) -> DataFrame | ParquetFiles:
         """The messages as a stream; of Kafka's, also the attributes that these columns name."""
         if isinstance(self.source, Address):
             named = [column for column in columns if column is not None]
             return read_kafka(spark, self.source, MESSAGES_PER_BATCH, named)
         schema = self.schema or schema_of(spark, self.source, self.form)
+        if self.form == "parquet" and not has_columns_in_names(self.source):
+            return arriving_files(spark, self.source, schema, per_batch)
         return arriving(spark, self.source, self.form, schema, per_batch)
 
     @contextmanager
@@ -204,10 +236,10 @@ class Query:
                 self.target.withdraw()
             raise
 
-    def settled(self, messages: DataFrame) -> dict[str, Any]:
+    def settled(self, schema: T.StructType) -> dict[str, Any]:
         """What is to be known the next time."""
-        schema = schema_text(self.schema or messages.schema)
-        return {"form": self.form, "written_as": self.target.form, "schema": schema, "name": self.name}
+        text = schema_text(self.schema or schema)
+        return {"form": self.form, "written_as": self.target.form, "schema": text, "name": self.name}
 
 
 def _url(path: Path) -> str:

@@ -22,7 +22,8 @@ from pyspark.sql import functions as F
 from causet.delivery import DIVERTED
 from causet.formats.files import reason
 from causet.model import BadInput
-from causet.spark.footers import sort_encodings
+from causet.spark.direct import PLACES, ToFiles, arrow_schema, is_plain
+from causet.spark.packing import Blobs
 from causet.spark.sinks import FORMS, fit_for
 
 ASIDE = "__causet_aside"
@@ -65,41 +66,49 @@ class FileSink:
             with suppress(OSError):
                 folder.rmdir()
 
-    def write(self, rows: DataFrame, batch: int) -> None:
+    def write(self, rows: DataFrame | Blobs, batch: int) -> None:
         """Write the rows of a batch, in the place of any that an earlier run of the same batch left."""
-        beside = self.folder / f".batch-{batch:010}.part"
+        beside = self.folder.resolve() / f".batch-{batch:010}.part"
         shutil.rmtree(beside, ignore_errors=True)
+        if isinstance(rows, Blobs) and self.form == "parquet" and is_plain(rows.schema):
+            kept, aside = self._by_workers(rows, beside)
+        else:
+            kept, aside = self._by_spark(rows.rows() if isinstance(rows, Blobs) else rows, beside)
+        try:
+            self._put(kept, self.folder, batch)
+            if self.aside:
+                self._put(aside, diverted_beside(self.folder), batch)
+        except OSError as error:
+            raise BadInput(f"{self.folder} cannot be written: {reason(error)}") from None
+        shutil.rmtree(beside, ignore_errors=True)
+
+    def _by_workers(self, blobs: Blobs, beside: Path) -> tuple[list[Path], list[Path]]:
+        """Write without Spark's rows. Files, in order, of what goes into the sink and of what goes aside."""
+        schema = arrow_schema(blobs.schema, blobs.frame.sparkSession)
+        task = ToFiles(blobs.unpack, schema, beside, self.aside)
+        written = sorted(row[0] for row in blobs.frame.mapInArrow(task, "file string").collect())
+        kept, aside = ([beside / name for name in written if name.startswith(f"{each}/")] for each in PLACES)
+        return kept, aside
+
+    def _by_spark(self, rows: DataFrame, beside: Path) -> tuple[list[Path], list[Path]]:
         if self.aside:
             rows = rows.withColumn(ASIDE, F.coalesce(F.col("status") == DIVERTED, F.lit(False)))
         writer = fit_for(rows, self.form).write.mode("error")
         if self.aside:
             # With a writer for each, open at the same time, Spark does not sort, and rows keep their order.
             writer = writer.partitionBy(ASIDE)
-        target = f"file:{beside.resolve()}"
+        target = f"file:{beside}"
         if self.form == "parquet":
             writer.parquet(target)
         else:
             writer.json(target, compression="none", ignoreNullFields=True, lineSep="\n", encoding="UTF-8")
-        try:
-            if self.aside:
-                self._put(beside / f"{ASIDE}=false", self.folder, batch)
-                self._put(beside / f"{ASIDE}=true", diverted_beside(self.folder), batch)
-            else:
-                self._put(beside, self.folder, batch)
-        except OSError as error:
-            raise BadInput(f"{self.folder} cannot be written: {reason(error)}") from None
-        shutil.rmtree(beside, ignore_errors=True)
+        if not self.aside:
+            return _parts(beside), []
+        return _parts(beside / f"{ASIDE}=false"), _parts(beside / f"{ASIDE}=true")
 
-    def _put(self, written: Path, folder: Path, batch: int) -> None:
-        found = []
-        for file in written.iterdir() if written.is_dir() else ():
-            part = _PART.fullmatch(file.name)
-            if part:
-                found.append((int(part[1]), int(part[2] or 0), file))
+    def _put(self, written: list[Path], folder: Path, batch: int) -> None:
         names = set()
-        for number, (_, _, file) in enumerate(sorted(found)):
-            if self.form == "parquet":
-                sort_encodings(file)
+        for number, file in enumerate(written):
             names.add(f"batch-{batch:010}-{number:05}.{self.form}")
             file.replace(folder / f"batch-{batch:010}-{number:05}.{self.form}")
         for stale in folder.glob(f"batch-{batch:010}-*"):
@@ -110,3 +119,13 @@ class FileSink:
         """Remove what a run that was killed left half written."""
         for folder in self.folder.glob(".batch-*.part"):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _parts(folder: Path) -> list[Path]:
+    """What Spark wrote, in the order of its tasks."""
+    found = []
+    for file in folder.iterdir() if folder.is_dir() else ():
+        part = _PART.fullmatch(file.name)
+        if part:
+            found.append((int(part[1]), int(part[2] or 0), file))
+    return [file for _, _, file in sorted(found)]

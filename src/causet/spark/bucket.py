@@ -19,7 +19,7 @@ from causet.kernels import release
 from causet.kernels.causes import Causes, read_causes, read_parents
 from causet.kernels.holding import NOWHERE, Holding, Messages, Outcome
 from causet.model import BadInput
-from causet.spark.packing import from_blob, in_one_piece, text_column
+from causet.spark.packing import TAKEN, from_blob, in_one_piece, text_column
 from causet.spark.segments import Segments
 from causet.stamp import MOST_SEQUENCE
 
@@ -33,9 +33,9 @@ STATUS = {
 }
 ADDED = ("receiver", "index", "status", "waited", "missing", "problem")
 """The columns that every message gets."""
-COUNTS = (DELIVERED, FLAGGED, LATE, DIVERTED, "refused", "duplicates", "caused")
-"""What is counted: messages by status, rows that are no message, dropped copies; and of the messages
-that came, those that name a cause."""
+COUNTS = (TAKEN, DELIVERED, FLAGGED, LATE, DIVERTED, "refused", "duplicates", "caused")
+"""What is counted: rows that came, messages by status, rows that are no message, dropped copies; and of the
+messages that came, those that name a cause."""
 MALFORMED = "malformed"
 """The column of lines that are no JSON, where messages come from files."""
 OWN = "__causet_"
@@ -89,6 +89,7 @@ class Bucket:
         settings = self.settings
         tables = [from_blob(blob) for blob in blobs]
         table = pa.concat_tables(tables).combine_chunks() if tables else None
+        self._counts[TAKEN] += table.num_rows if table is not None else 0
         messages, refused = _messages(table, settings, self.segments.begin(table))
         self._counts["caused"] += int((np.diff(messages.cause_begin) > 0).sum())
         before = self.holding.place

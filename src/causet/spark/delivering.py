@@ -13,10 +13,11 @@ crash does the same.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -24,7 +25,18 @@ from pyspark.sql import types as T
 from causet.delivery import POLICIES, WAIT
 from causet.kernels.holding import Holding
 from causet.model import BadInput
-from causet.spark.bucket import ADDED, ALL, COUNTS, NUMBER, OWN, RECEIVER, Bucket, Settings
+from causet.spark.bucket import (
+    ADDED,
+    ALL,
+    COUNTS,
+    NUMBER,
+    OWN,
+    RECEIVER,
+    Bucket,
+    Settings,
+    receivers_of,
+)
+from causet.spark.direct import ParquetFiles, buckets_of, is_plain
 from causet.spark.durations import milliseconds
 from causet.spark.packing import (
     BUCKET,
@@ -32,11 +44,12 @@ from causet.spark.packing import (
     PACKED,
     ROWS,
     Batches,
+    Blobs,
     Pack,
     Unpack,
     packed_batch,
 )
-from causet.spark.segments import Holder, as_blobs
+from causet.spark.segments import Holder, as_blobs, use_rocks
 from causet.spark.sources_values import quoted
 
 BUCKETS = 64
@@ -53,8 +66,6 @@ NOW = "now"
 """The time of a batch, in ms."""
 OBSERVED = "causet"
 """The name of the metrics that a query reports for every batch."""
-_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-_ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 def deliver(
@@ -67,7 +78,7 @@ def deliver(
     buckets: int = BUCKETS,
     most_held: int = 10_000_000,
     ends: DataFrame | None = None,
-) -> Callable[[DataFrame], DataFrame]:
+) -> Deliver:
     """Deliver messages in causal order, for `messages.transform(deliver(…))`.
 
     The messages have the columns `source`, `sequence` and `deps` (packed bytes or a map source → sequence) or
@@ -99,13 +110,42 @@ def deliver(
     if not 1 <= buckets <= 1 << 16:
         raise BadInput(f"buckets = {buckets}: there can be 1 to 65,536")
     waits = None if patience is None else milliseconds("patience", patience)
-    remembers = milliseconds("horizon", horizon)
+    return Deliver(missing, waits, milliseconds("horizon", horizon), by, parent, buckets, most_held, ends)
 
-    def delivered(messages: DataFrame) -> DataFrame:
-        settings = settings_for(messages, missing, waits, remembers, by, parent, buckets, most_held)
-        return _unpacked(messages, _operator(messages, settings, ends))
 
-    return delivered
+@dataclass(frozen=True)
+class Deliver:
+    """What `deliver` gives: rows in, rows out. Times are in ms."""
+
+    missing: str
+    patience: int | None
+    horizon: int
+    by: str | None
+    parent: str | None
+    buckets: int
+    most_held: int
+    ends: DataFrame | None
+
+    def __call__(self, messages: DataFrame) -> DataFrame:
+        return self.blobs(messages).rows()
+
+    def blobs(self, messages: DataFrame | ParquetFiles) -> Blobs:
+        """The rows as blobs, for whoever can write these."""
+        rows = messages.rows if isinstance(messages, ParquetFiles) else messages
+        settings = settings_for(
+            rows,
+            self.missing,
+            self.patience,
+            self.horizon,
+            self.by,
+            self.parent,
+            self.buckets,
+            self.most_held,
+        )
+        files = messages if isinstance(messages, ParquetFiles) else None
+        packed = _packed(rows, settings, files)
+        found = _operator(packed, settings, rows.isStreaming, self.ends)
+        return Blobs(found.select(ROWS), Unpack(ROWS), _with_added(rows.schema))
 
 
 def settings_for(
@@ -163,16 +203,32 @@ def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[s
 # ---------------------------------------------------------------- the pipeline
 
 
-def _operator(messages: DataFrame, settings: Settings, ends: DataFrame | None) -> DataFrame:
-    """The stateful operator on packed messages."""
-    spark = messages.sparkSession
-    streaming = messages.isStreaming
+def _packed(messages: DataFrame, settings: Settings, files: ParquetFiles | None) -> DataFrame:
+    """Messages, cut by bucket. From files that have the columns as they are needed, without Spark's rows."""
     receiver = F.lit(ALL) if settings.by is None else F.col(quoted(settings.by)).cast("string")
     bucket = F.pmod(F.xxhash64(F.coalesce(receiver, F.lit(""))), F.lit(settings.buckets)).cast("int")
     extra = [receiver.alias(RECEIVER)] if settings.receiver == RECEIVER else []
     if settings.parent is None and not isinstance(messages.schema[settings.sequence].dataType, T.LongType):
         extra.append(F.expr(f"try_cast({quoted(settings.sequence)} as bigint)").alias(NUMBER))
-    packed = messages.select(bucket.alias(f"{OWN}bucket"), *extra, "*").mapInArrow(Pack(), PACKED)
+    if files is not None and not extra and is_plain(messages.schema):
+        return files.through(WithBucket(settings), Pack(), PACKED)
+    return messages.select(bucket.alias(f"{OWN}bucket"), *extra, "*").mapInArrow(Pack(), PACKED)
+
+
+@dataclass(frozen=True)
+class WithBucket:
+    """Puts the bucket of each row before its columns: as `_packed` does, for rows that Spark has not seen."""
+
+    settings: Settings
+
+    def __call__(self, rows: pa.RecordBatch, now: int) -> pa.RecordBatch:
+        found = buckets_of(receivers_of(pa.table(rows), self.settings), self.settings.buckets)
+        return rows.add_column(0, f"{OWN}bucket", pa.array(found))
+
+
+def _operator(packed: DataFrame, settings: Settings, streaming: bool, ends: DataFrame | None) -> DataFrame:
+    """The stateful operator on packed messages."""
+    spark = packed.sparkSession
     if streaming:
         use_rocks(spark)
         if settings.policy != WAIT:
@@ -195,12 +251,6 @@ def _operator(messages: DataFrame, settings: Settings, ends: DataFrame | None) -
 def _now(streaming: bool) -> Column:
     """The time of the batch in ms: in a stream Spark's own, the same when a batch is run again."""
     return F.unix_millis(F.current_timestamp()) if streaming else F.lit(time.time_ns() // 1_000_000)
-
-
-def use_rocks(spark: SparkSession) -> None:
-    """The operator keeps several kinds of state, which only RocksDB can hold."""
-    if spark.conf.get(_PROVIDER, "") != _ROCKS:
-        spark.conf.set(_PROVIDER, _ROCKS)
 
 
 def _ticks(spark: SparkSession, buckets: int) -> DataFrame:
@@ -235,8 +285,9 @@ class ToAll:
             yield packed_batch(list(range(self.buckets)), latest, [None] * self.buckets)
 
 
-def _unpacked(messages: DataFrame, found: DataFrame) -> DataFrame:
-    kept = [field for field in messages.schema.fields if field.name not in ADDED]
+def _with_added(schema: T.StructType) -> T.StructType:
+    """The columns of messages with those that every message gets."""
+    kept = [field for field in schema.fields if field.name not in ADDED]
     added = T.StructType(
         [
             T.StructField("receiver", T.StringType()),
@@ -247,8 +298,7 @@ def _unpacked(messages: DataFrame, found: DataFrame) -> DataFrame:
             T.StructField("problem", T.StringType()),
         ]
     )
-    schema = T.StructType([*kept, *added.fields])
-    return found.select(ROWS).mapInArrow(Unpack(ROWS), schema)
+    return T.StructType([*kept, *added.fields])
 
 
 # ---------------------------------------------------------------- the operator

@@ -32,6 +32,7 @@ from pyspark.sql.streaming.datasource import (
 
 from causet.delivery import DIVERTED
 from causet.model import BadInput
+from causet.spark.packing import Blobs
 
 FORMAT = "causet-kafka"
 SCHEMA = (
@@ -184,7 +185,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     found[f"{topic}:{number}"] = consumer.get_watermark_offsets(place, PATIENCE)
             return found
         except kafka.KafkaException as error:
-            raise BadInput(f"Kafka at {self.servers} does not answer: {error.args[0].str()}") from None
+            raise BadInput(no_answer(self.servers, error)) from None
         finally:
             consumer.close()
 
@@ -270,6 +271,13 @@ def read_kafka(spark: SparkSession, address: Address, per_batch: int, extra: Seq
 # ---------------------------------------------------------------- sink
 
 
+def no_answer(servers: str, error: Any) -> str:
+    return (
+        f"Kafka at {servers} does not answer ({error.args[0].str()}): see that a broker runs there and that "
+        "name and port are right"
+    )
+
+
 class KafkaSink:
     """A topic, and `TOPIC-diverted` beside it for what is diverted."""
 
@@ -299,7 +307,7 @@ class KafkaSink:
             for future in admin.create_topics(new).values() if new else ():
                 future.result(PATIENCE)
         except kafka.KafkaException as error:
-            raise BadInput(f"Kafka at {self.servers} does not answer: {error.args[0].str()}") from None
+            raise BadInput(no_answer(self.servers, error)) from None
 
     def clean(self) -> None:
         """A transaction that was not finished is aborted by whoever begins the next one."""
@@ -320,8 +328,9 @@ class KafkaSink:
         finally:
             consumer.close()
 
-    def write(self, rows: DataFrame, batch: int) -> None:
+    def write(self, rows: DataFrame | Blobs, batch: int) -> None:
         """Write the rows of a batch in one transaction; or none, if they are there already."""
+        rows = rows.rows() if isinstance(rows, Blobs) else rows
         if batch <= self.last_batch():
             rows.write.format("noop").mode("overwrite").save()  # the state must move on all the same
             return

@@ -10,8 +10,9 @@ own begin. A stream is in `merging_streams`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -20,7 +21,9 @@ from pyspark.sql import types as T
 from causet.delivery import DELIVERED, DIVERTED
 from causet.model import BadInput
 from causet.rcclock import FAR, largest_c
+from causet.spark.direct import ParquetFiles
 from causet.spark.durations import milliseconds
+from causet.spark.packing import Blobs
 from causet.spark.sources_values import quoted
 from causet.stamp import MOST_SEQUENCE
 
@@ -43,7 +46,7 @@ def merge(
     exclude: Sequence[str] = (),
     horizon: str | int | float | None = None,
     buckets: int = 16,
-) -> Callable[[DataFrame], DataFrame]:
+) -> Merge:
     """Merge messages into one order, for `messages.transform(merge(…))`.
 
     The messages have the columns `source`, `sequence`, `rc` (r + c) and `r`, in ms; or `causaltime` in place
@@ -63,20 +66,45 @@ def merge(
     """
     apart, under_way = milliseconds("epsilon", epsilon), milliseconds("delta", delta)
     remembered = under_way + 3 * apart if horizon is None else milliseconds("horizon", horizon)
+    return Merge(apart, under_way, tuple(sources), tuple(exclude), remembered, buckets)
 
-    def merged(messages: DataFrame) -> DataFrame:
-        stamped, times = with_times(messages)
+
+@dataclass(frozen=True)
+class Merge:
+    """What `merge` gives: rows in, rows out. Times are in ms."""
+
+    epsilon: int
+    delta: int
+    sources: tuple[str, ...]
+    exclude: tuple[str, ...]
+    horizon: int
+    buckets: int
+
+    def __call__(self, messages: DataFrame) -> DataFrame:
         if messages.isStreaming:
-            from causet.spark.merging_streams import MergeSettings, merge_stream
+            return self.blobs(messages).rows()
+        stamped, times = with_times(messages)
+        return _sorted(stamped, times, messages.columns, self.epsilon)
 
-            tasks = messages.sparkSession.conf.get("spark.sql.shuffle.partitions") or str(buckets)
-            parts = min(buckets, int(tasks))
-            waited, dead = tuple(sources), tuple(exclude)
-            settings = MergeSettings(times, apart, under_way, waited, dead, remembered, buckets, parts)
-            return merge_stream(stamped, messages.columns, settings)
-        return _sorted(stamped, times, messages.columns, apart)
+    def blobs(self, messages: DataFrame | ParquetFiles) -> Blobs:
+        """Of a stream, the rows as blobs, for whoever can write these."""
+        from causet.spark.merging_streams import MergeSettings, merge_stream
 
-    return merged
+        rows = messages.rows if isinstance(messages, ParquetFiles) else messages
+        stamped, times = with_times(rows)
+        tasks = rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or str(self.buckets)
+        settings = MergeSettings(
+            times,
+            self.epsilon,
+            self.delta,
+            self.sources,
+            self.exclude,
+            self.horizon,
+            self.buckets,
+            min(self.buckets, int(tasks)),
+        )
+        files = messages if isinstance(messages, ParquetFiles) else None
+        return merge_stream(stamped, rows.columns, settings, files)
 
 
 class Times(NamedTuple):
@@ -85,6 +113,10 @@ class Times(NamedTuple):
     rc: str = f"{_OWN}rc"
     r: str = f"{_OWN}r"
     sequence: str = f"{_OWN}sequence"
+
+
+FOUND = Times("rc", "r", "sequence")
+"""Where all of them are in the messages, as numbers."""
 
 
 def with_times(messages: DataFrame) -> tuple[DataFrame, Times]:
@@ -137,26 +169,31 @@ def problems(epsilon: int) -> list[str]:
     ]
 
 
+def faults(
+    nameless: Any, timeless: Any, rc: Any, r: Any, sequence: Any, epsilon: int, now: Any = None
+) -> list[Any]:
+    """Which rows have which of the `problems`, as columns of Spark's or as arrays; an earlier one wins."""
+    found = [
+        nameless,
+        timeless,
+        (r < 0) | (rc >= FAR) | (rc < r),
+        rc - r > largest_c(epsilon),
+        (sequence < 1) | (sequence > MOST_SEQUENCE),
+    ]
+    return found if now is None else [*found, r > now + epsilon]
+
+
 def problem_with(times: Times, epsilon: int, now: Column | None = None) -> Column:
     """Why a row is no message, or has a stamp that cannot be, as a place in `problems`; null if it is fine.
 
     In a stream there is a time, and a row without sequence is a heartbeat.
     """
     rc, r, sequence = (F.col(quoted(name)) for name in times)
-    strange = (sequence < 1) | (sequence > MOST_SEQUENCE)
     if now is None:
-        strange = strange | sequence.isNull()
-    faults = [
-        F.col("source").isNull(),
-        rc.isNull() | r.isNull(),
-        (r < 0) | (rc >= FAR) | (rc < r),
-        rc - r > largest_c(epsilon),
-        strange,
-    ]
-    if now is not None:
-        faults.append(r > now + F.lit(epsilon))
+        sequence = F.coalesce(sequence, F.lit(0))
+    found = faults(F.col("source").isNull(), rc.isNull() | r.isNull(), rc, r, sequence, epsilon, now)
     code = F.lit(None).cast("byte")
-    for number, fault in reversed(list(enumerate(faults))):
+    for number, fault in reversed(list(enumerate(found))):
         code = F.when(fault, F.lit(number).cast("byte")).otherwise(code)
     return code
 

@@ -25,17 +25,20 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from causet.delivery import DELIVERED, DIVERTED, LATE
-from causet.spark.merging import PROBLEM, STATUS, Times, problem_with, problems
+from causet.spark.direct import ParquetFiles, is_plain
+from causet.spark.merging import FOUND, PROBLEM, STATUS, Times, faults, problem_with, problems
 from causet.spark.packing import (
-    BLOB_ROWS,
+    TAKEN,
     Batches,
+    Blobs,
     from_blob,
     in_one_piece,
     stretches,
     text_column,
     to_blob,
+    together,
 )
-from causet.spark.segments import Holder, Segments, as_blobs
+from causet.spark.segments import Holder, Segments, as_blobs, use_rocks
 
 Array = np.ndarray[Any, Any]
 
@@ -45,7 +48,7 @@ OWN = "__causet_"
 CODE = f"{OWN}problem"
 PACKED = "bucket int, lowest long, progress string, rows binary"
 """A blob of messages for one bucket; or, for every bucket, what a worker has seen of the sources."""
-COUNTS = (DELIVERED, LATE, "refused", "duplicates")
+COUNTS = (TAKEN, DELIVERED, LATE, "refused", "duplicates")
 OUT = "part int, slice long, rows binary, held long, oldest long, blocked string, bound long, " + ", ".join(
     f"{name} long" for name in COUNTS
 )
@@ -79,15 +82,18 @@ class MergeSettings:
         return json.dumps({"buckets": self.buckets, "slice": SLICE})
 
 
-def merge_stream(stamped: DataFrame, names: list[str], settings: MergeSettings) -> DataFrame:
-    """The operator between its packers."""
-    from causet.spark.delivering import use_rocks
-
-    spark = stamped.sparkSession
-    use_rocks(spark)
-    now = F.unix_millis(F.current_timestamp())
-    judged = stamped.withColumn(CODE, problem_with(settings.times, settings.epsilon, now))
-    packed = judged.mapInArrow(PackByTime(settings), PACKED)
+def merge_stream(
+    stamped: DataFrame, names: list[str], settings: MergeSettings, files: ParquetFiles | None = None
+) -> Blobs:
+    """The operator between its packers. From files that have the numbers as such, without Spark's rows."""
+    use_rocks(stamped.sparkSession)
+    pack = PackByTime(settings)
+    if files is not None and settings.times == FOUND and is_plain(files.rows.schema):
+        packed = files.through(Judge(settings), pack, PACKED)
+    else:
+        now = F.unix_millis(F.current_timestamp())
+        judged = stamped.withColumn(CODE, problem_with(settings.times, settings.epsilon, now))
+        packed = judged.mapInArrow(pack, PACKED)
     found = packed.groupBy("bucket").transformWithState(Merger(settings), OUT, "append", "none")
     found = found.observe(
         OBSERVED,
@@ -102,7 +108,28 @@ def merge_stream(stamped: DataFrame, names: list[str], settings: MergeSettings) 
         [*kept, T.StructField(STATUS, T.StringType()), T.StructField(PROBLEM, T.StringType())]
     )
     parts = found.where(F.col("rows").isNotNull()).select("part", "slice", "rows")
-    return parts.repartitionById(settings.parts, "part").mapInArrow(UnpackInOrder(), schema)
+    return Blobs(parts.repartitionById(settings.parts, "part"), UnpackInOrder(), schema)
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Says of each row why it is no message: `problem_with`, for rows that Spark has not seen."""
+
+    settings: MergeSettings
+
+    def __call__(self, rows: pa.RecordBatch, now: int) -> pa.RecordBatch:
+        columns = [rows.column(name) for name in self.settings.times]
+        missing = [column.is_null().to_numpy(zero_copy_only=False) for column in columns]
+        rc, r, sequence = (
+            column.fill_null(instead).to_numpy(zero_copy_only=False)
+            for column, instead in zip(columns, (0, 0, 1), strict=True)
+        )
+        nameless = rows.column("source").is_null().to_numpy(zero_copy_only=False)
+        found = faults(nameless, missing[0] | missing[1], rc, r, sequence, self.settings.epsilon, now)
+        code = np.full(rows.num_rows, -1, np.int8)
+        for number, fault in reversed(list(enumerate(found))):
+            code[fault] = number
+        return rows.append_column(CODE, pa.array(code, mask=code < 0))
 
 
 @dataclass(frozen=True)
@@ -114,17 +141,8 @@ class PackByTime:
     def __call__(self, batches: Batches) -> Batches:
         progress: dict[str, int] = {}
         lowest: int | None = None
-        held: list[pa.RecordBatch] = []
-        rows = 0
-        for batch in batches:
-            held.append(batch)
-            rows += batch.num_rows
-            if rows >= BLOB_ROWS:
-                blobs, lowest = self._cut(held, progress, lowest)
-                yield blobs
-                held, rows = [], 0
-        if rows:
-            blobs, lowest = self._cut(held, progress, lowest)
+        for some in together(batches):
+            blobs, lowest = self._cut(some, progress, lowest)
             yield blobs
         if progress:
             told = json.dumps(progress)
@@ -303,6 +321,7 @@ class Slices:
         tables = [from_blob(blob) for blob in blobs]
         table = pa.concat_tables(tables).combine_chunks() if tables else None
         if table is not None:
+            self._counts[TAKEN] += table.num_rows
             refused = table.column(CODE).is_valid().to_numpy()
             if refused.any():
                 self._counts["refused"] += int(refused.sum())

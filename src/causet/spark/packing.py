@@ -7,21 +7,25 @@ blobs again. A blob is a batch of Arrow's stream format: nothing in it is execut
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
 
 Array = np.ndarray[Any, Any]
 Batches = Iterator[pa.RecordBatch]
 
-BLOB_ROWS = 1 << 18
-"""Rows that are cut into blobs at a time."""
+BLOB_ROWS, BLOB_BYTES = 1 << 18, 1 << 28
+"""Rows that are looked at together, at most; and bytes, about."""
 OUT_ROWS = 1 << 16
 """Rows of a blob that leaves an operator."""
+TAKEN = "taken"
+"""The name of the count of rows that came."""
 BUCKET, ENDED, ROWS = "bucket", "ended", "rows"
 PACKED = f"{BUCKET} int, {ENDED} long, {ROWS} binary"
 """A blob of messages for one bucket. A row without blob only tells that time goes by; `ended` is the moment
@@ -48,21 +52,28 @@ def from_blob(blob: bytes) -> pa.Table:
         return reader.read_all()
 
 
+def together(batches: Batches) -> Iterator[list[pa.RecordBatch]]:
+    """Batches, as many at a time as are worth while and fit into memory."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= BLOB_ROWS or size >= BLOB_BYTES:
+            yield held
+            held, rows, size = [], 0, 0
+    if rows:
+        yield held
+
+
 @dataclass(frozen=True)
 class Pack:
     """Cuts rows by the bucket that stands in their first column."""
 
     def __call__(self, batches: Batches) -> Batches:
-        held: list[pa.RecordBatch] = []
-        rows = 0
-        for batch in batches:
-            held.append(batch)
-            rows += batch.num_rows
-            if rows >= BLOB_ROWS:
-                yield self._cut(held)
-                held, rows = [], 0
-        if rows:
-            yield self._cut(held)
+        for some in together(batches):
+            yield self._cut(some)
 
     def _cut(self, held: list[pa.RecordBatch]) -> pa.RecordBatch:
         table = pa.Table.from_batches(held)
@@ -85,6 +96,18 @@ def packed_batch(buckets: list[int], ended: int | None, blobs: Sequence[bytes | 
         ],
         names=[BUCKET, ENDED, ROWS],
     )
+
+
+@dataclass(frozen=True)
+class Blobs:
+    """A DataFrame of blobs, and how they become rows."""
+
+    frame: DataFrame
+    unpack: Callable[[Batches], Batches]
+    schema: T.StructType
+
+    def rows(self) -> DataFrame:
+        return self.frame.mapInArrow(self.unpack, self.schema)
 
 
 @dataclass(frozen=True)

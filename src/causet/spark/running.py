@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from causet.spark.checkpoints import Checkpoint
+from causet.spark.packing import TAKEN, Blobs
 
 MOST_BATCHES = 1000
 """Of which a report tells."""
@@ -26,7 +27,7 @@ TRIGGER = "500 milliseconds"
 class Sink(Protocol):
     """Takes the rows of a batch, the same ones again if a batch is run again."""
 
-    def write(self, rows: DataFrame, batch: int) -> None: ...
+    def write(self, rows: DataFrame | Blobs, batch: int) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,13 @@ class Progress:
     def learn(self, event: Any, observed: str) -> None:
         """What Spark tells about one batch."""
         self.batches += 1
-        self.taken += sum(source["numInputRows"] for source in event["sources"] if not _ticks(source))
         found = event["observedMetrics"].get(observed)
         values = found.asDict() if found is not None else {}
+        taken = values.get(TAKEN) or 0
+        self.taken += taken
         left = 0
         for name, value in values.items():
-            if name in ("held", "oldest", "blocked", "bound"):
+            if name in ("held", "oldest", "blocked", "bound", TAKEN):
                 continue
             self.counts[name] = self.counts.get(name, 0) + (value or 0)
             left += (value or 0) if name not in STAY else 0
@@ -75,11 +77,8 @@ class Progress:
             self.held, self.oldest, self.blocked = values["held"], values["oldest"], values["blocked"]
         self.bound = values.get("bound", self.bound)
         seconds = max(event["durationMs"].get("triggerExecution", 0), 1) / 1000
-        self.rows_per_second = (
-            sum(source["numInputRows"] for source in event["sources"] if not _ticks(source)) / seconds
-        )
-        self.left_per_second = left / seconds
-        self.history.append(Batch(seconds, round(self.rows_per_second * seconds), left, self.held or 0))
+        self.rows_per_second, self.left_per_second = taken / seconds, left / seconds
+        self.history.append(Batch(seconds, taken, left, self.held or 0))
         lags = [
             int(source["metrics"]["maxOffsetsBehindLatest"])
             for source in event["sources"]
@@ -88,16 +87,8 @@ class Progress:
         self.lag = max(lags) if lags else self.lag
 
 
-def _ticks(source: Any) -> bool:
-    """Whether a source only tells the time."""
-    about = source["description"]
-    return (
-        "RatePerMicroBatch" in about or "RateStreamMicroBatch" in about or about.rstrip("]").endswith("/ends")
-    )
-
-
 def run(
-    rows: DataFrame,
+    blobs: Blobs,
     sink: Sink,
     checkpoint: Checkpoint,
     follow: bool,
@@ -107,7 +98,11 @@ def run(
     enough: Callable[[Progress], bool] = lambda progress: False,
 ) -> None:
     """Run the query until all that is there is read; or, if it follows, until it is enough, or it fails."""
-    writer = rows.writeStream.foreachBatch(sink.write).option(
+
+    def write(frame: DataFrame, batch: int) -> None:
+        sink.write(replace(blobs, frame=frame), batch)
+
+    writer = blobs.frame.writeStream.foreachBatch(write).option(
         "checkpointLocation", f"file:{checkpoint.spark.resolve()}"
     )
     writer = writer.trigger(processingTime=TRIGGER) if follow else writer.trigger(availableNow=True)

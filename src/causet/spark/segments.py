@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Row
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
@@ -35,6 +35,16 @@ ROWS_OF_SEGMENT = T.StructType().add("rows", T.BinaryType())
 """Schemas of the state. As texts, every task would ask the JVM to parse them, in every batch."""
 SEGMENT_BITS = 32
 ROW_MASK = (1 << SEGMENT_BITS) - 1
+
+
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def use_rocks(spark: SparkSession) -> None:
+    """An operator keeps several kinds of state, which only RocksDB can hold."""
+    if spark.conf.get(_PROVIDER, "") != _ROCKS:
+        spark.conf.set(_PROVIDER, _ROCKS)
 
 
 class Store(Protocol):

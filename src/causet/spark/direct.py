@@ -1,0 +1,193 @@
+"""Parquet files straight into blobs, and blobs straight into Parquet files.
+
+Spark has rows; Parquet and the operators have columns. Between the two every value is copied by itself, once
+on the way in and once on the way out, which takes longer than the operators do. So where messages come from
+Parquet files, workers are told the names of the files, and read them; and where rows go into such files,
+workers write them. Spark still says which files are new, which batch they belong to and how it ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+from xxhash import xxh64_intdigest
+
+from causet.delivery import DIVERTED
+from causet.formats.files import reason
+from causet.model import BadInput
+from causet.spark.packing import Array, Batches, text_column, together
+
+ONLY_NAMES = "path string, modificationTime timestamp, length long, content binary"
+"""What Spark's reader of whole files gives; it reads no content that nobody asks for."""
+READ_BYTES, READ_ROWS = 16 << 20, 1 << 16
+"""Of a file at a time."""
+SAME_EVERYWHERE = (
+    T.StringType,
+    T.BinaryType,
+    T.BooleanType,
+    T.ByteType,
+    T.ShortType,
+    T.IntegerType,
+    T.LongType,
+    T.FloatType,
+    T.DoubleType,
+    T.DecimalType,
+    T.DateType,
+    T.TimestampType,
+)
+"""Types that Spark, Arrow and Parquet agree about."""
+PLACES = KEPT, ASIDE = "kept", "aside"
+"""Folders of what goes into a sink, and of what is diverted."""
+SEED = 42
+"""Of Spark's hash."""
+
+
+def is_plain(kind: T.DataType) -> bool:
+    """Whether a column means the same to Spark, Arrow and Parquet."""
+    if isinstance(kind, T.StructType):
+        return all(is_plain(field.dataType) for field in kind.fields)
+    if isinstance(kind, T.ArrayType):
+        return is_plain(kind.elementType)
+    if isinstance(kind, T.MapType):
+        return is_plain(kind.keyType) and is_plain(kind.valueType)
+    return isinstance(kind, SAME_EVERYWHERE)
+
+
+def arrow_schema(schema: T.StructType, spark: SparkSession) -> pa.Schema:
+    """The columns as Spark would hand them to a worker."""
+    return to_arrow_schema(schema, timezone=spark.conf.get("spark.sql.session.timeZone"))
+
+
+# ---------------------------------------------------------------- in
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """A stream of Parquet files: their names, and the same as Spark's rows, for whoever needs these."""
+
+    files: DataFrame
+    rows: DataFrame
+
+    def through(
+        self,
+        prepared: Callable[[pa.RecordBatch, int], pa.RecordBatch],
+        pack: Callable[[Batches], Batches],
+        packed: str,
+    ) -> DataFrame:
+        """The rows of the files, read, prepared (with the time of the batch in ms) and packed by workers."""
+        task = FromFiles(arrow_schema(self.rows.schema, self.rows.sparkSession), prepared, pack)
+        now = F.unix_millis(F.current_timestamp())
+        return self.files.select("path", now.alias("now")).mapInArrow(task, packed)
+
+
+@dataclass(frozen=True)
+class FromFiles:
+    schema: pa.Schema
+    prepared: Callable[[pa.RecordBatch, int], pa.RecordBatch]
+    pack: Callable[[Batches], Batches]
+
+    def __call__(self, files: Batches) -> Batches:
+        yield from self.pack(
+            self.prepared(rows, now)
+            for batch in files
+            for path, now in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            for rows in read(Path(path.removeprefix("file:")), self.schema)
+        )
+
+
+def read(path: Path, schema: pa.Schema) -> Batches:
+    """The rows of a file, with these columns: what it lacks is null, what else it has is left out."""
+    try:
+        path.open("rb").close()  # Python says more plainly why it cannot
+        with pq.ParquetFile(path) as file:
+            # Spark takes no notice of capitals.
+            there = {name.lower(): name for name in file.schema_arrow.names}
+            there |= {name: name for name in file.schema_arrow.names}
+            names = [there.get(name, there.get(name.lower())) for name in schema.names]
+            wanted = None if set(names) == set(file.schema_arrow.names) else [name for name in names if name]
+            for batch in file.iter_batches(_rows_at_a_time(file.metadata), columns=wanted):
+                yield pa.RecordBatch.from_arrays(
+                    [
+                        batch.column(name).cast(field.type) if name else pa.nulls(batch.num_rows, field.type)
+                        for name, field in zip(names, schema, strict=True)
+                    ],
+                    schema=schema,
+                )
+    except (pa.ArrowException, OSError) as error:
+        said = reason(error) if isinstance(error, OSError) else str(error).partition("\n")[0]
+        raise BadInput(f"{path} cannot be read: {said}") from None
+
+
+def _rows_at_a_time(about: pq.FileMetaData) -> int:
+    size: int = sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
+    return max(1, min(READ_ROWS, READ_BYTES * int(about.num_rows) // max(size, 1)))
+
+
+def buckets_of(names: pa.Array, buckets: int) -> Array:
+    """The bucket of each name: Spark's `pmod(xxhash64(name), buckets)`, with no name as the empty one."""
+    coded = text_column(pa.chunked_array([names])).fill_null("").dictionary_encode()
+    hashes = [xxh64_intdigest(name.as_buffer(), SEED) for name in coded.dictionary]
+    signed = np.array(hashes, np.uint64).view(np.int64)
+    found: Array = (signed % buckets).astype(np.int32)[coded.indices.to_numpy(zero_copy_only=False)]
+    return found
+
+
+# ---------------------------------------------------------------- out
+
+
+@dataclass(frozen=True)
+class ToFiles:
+    """Writes the rows of each task into a file of its own, in two folders if some go aside; and says which.
+
+    A task that is run again writes another file. Only those that are named belong to the batch.
+    """
+
+    unpack: Callable[[Batches], Batches]
+    schema: pa.Schema
+    folder: Path
+    divides: bool
+
+    def __call__(self, blobs: Batches) -> Batches:
+        task = TaskContext.get()
+        assert task is not None
+        name = f"part-{task.partitionId():05}-{task.taskAttemptId()}.parquet"
+        written: dict[str, pq.ParquetWriter] = {}
+        try:
+            with ExitStack() as open_files:
+                for table in self._tables(blobs):
+                    for place, rows in self._divided(table):
+                        if place not in written:
+                            file = self.folder / place / name
+                            file.parent.mkdir(parents=True, exist_ok=True)
+                            written[place] = open_files.enter_context(pq.ParquetWriter(file, self.schema))
+                        written[place].write_table(rows)
+        except OSError as error:
+            raise BadInput(f"{self.folder.parent} cannot be written: {reason(error)}") from None
+        yield pa.RecordBatch.from_arrays([pa.array([f"{place}/{name}" for place in written])], ["file"])
+
+    def _tables(self, blobs: Batches) -> Iterator[pa.Table]:
+        """The rows, as many at a time as make a group of rows in a file."""
+        for some in together(self.unpack(blobs)):
+            yield pa.concat_tables([pa.Table.from_batches([rows]).cast(self.schema) for rows in some])
+
+    def _divided(self, table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+        aside = pc.fill_null(pc.equal(table.column("status"), DIVERTED), False) if self.divides else None
+        if aside is None or not pc.any(aside).as_py():
+            yield KEPT, table
+            return
+        for place, which in ((KEPT, pc.invert(aside)), (ASIDE, aside)):
+            rows = table.filter(which)
+            if rows.num_rows:
+                yield place, rows

@@ -1,0 +1,290 @@
+"""Parquet files that workers read and write themselves: the same rows as by way of Spark."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+
+from causet.model import BadInput
+from causet.spark import deliver, merge
+from causet.spark.arrivals import arriving, arriving_files, has_columns_in_names
+from causet.spark.batches import FileSink
+from causet.spark.checkpoints import Checkpoint
+from causet.spark.direct import ToFiles, arrow_schema, buckets_of, is_plain, read
+from causet.spark.merging import FOUND, problem_with
+from causet.spark.merging_streams import CODE, Judge, MergeSettings
+from causet.spark.running import Progress, run
+from causet.spark.sentences import translated
+from streams import Streams
+from test_deliver import by_engine, in_order, told
+from test_merge import SCHEMA as MERGED
+from test_merge import Network
+
+SENT = pa.schema(
+    [
+        ("receiver", pa.string()),
+        ("source", pa.string()),
+        ("sequence", pa.int64()),
+        ("causaldeps", pa.string()),
+        ("subject", pa.string()),
+    ]
+)
+TIMED = pa.schema(
+    [
+        ("source", pa.string()),
+        ("sequence", pa.int64()),
+        ("rc", pa.int64()),
+        ("r", pa.int64()),
+        ("subject", pa.string()),
+    ]
+)
+
+
+def write(folder: Path, messages: Sequence[dict[str, Any]], schema: pa.Schema, size: int) -> None:
+    folder.mkdir(exist_ok=True)
+    begun = len(list(folder.iterdir()))
+    for number, begin in enumerate(range(0, len(messages), size), begun):
+        rows = [{**row, "sequence": _number(row)} for row in messages[begin : begin + size]]
+        pq.write_table(pa.Table.from_pylist(rows, schema), folder / f"{number:05}.parquet")
+
+
+def _number(row: dict[str, Any]) -> int | None:
+    return None if row.get("sequence") is None else int(row["sequence"])
+
+
+def through(
+    spark: SparkSession, folder: Path, transform: Any, by_workers: bool = True, per_batch: int = 1
+) -> Progress:
+    """From the files in `in` to those in `out`, as the commands do it; or by way of Spark's rows."""
+    schema = spark.read.parquet(str(folder / "in")).schema
+    progress = Progress()
+    sink = FileSink(folder / "out", "parquet")
+    sink.prepare(fresh=False)
+    with Checkpoint(folder / "checkpoint") as kept:
+        if by_workers:
+            blobs = transform.blobs(arriving_files(spark, folder / "in", schema, per_batch))
+        else:
+            blobs = transform.blobs(arriving(spark, folder / "in", "parquet", schema, per_batch))
+        with translated():
+            run(blobs, sink, kept, False, "causet", progress, lambda _: None)
+    return progress
+
+
+def rows_in(spark: SparkSession, folder: Path) -> list[Row]:
+    """By the names of the files, as a reader who knows nothing of us would."""
+    found: list[Row] = []
+    for file in sorted(folder.glob("*.parquet")):
+        found += spark.read.parquet(str(file)).collect()
+    return found
+
+
+def test_workers_find_the_bucket_that_spark_finds(spark: SparkSession) -> None:
+    draw = random.Random(1)
+    letters = "aZ09 äß漢😀\0"
+    names: list[str | None] = ["", None, "all", *("".join(draw.choices(letters, k=n)) for n in range(120))]
+    frame = spark.createDataFrame([(name,) for name in names], "name string")
+    for buckets in (1, 7, 64, 65_536):
+        bucket = F.pmod(F.xxhash64(F.coalesce("name", F.lit(""))), F.lit(buckets))
+        expected = {row.name: row.bucket for row in frame.withColumn("bucket", bucket).collect()}
+        found = buckets_of(pa.array(names), buckets).tolist()
+        assert dict(zip(names, found, strict=True)) == expected
+
+
+def test_workers_refuse_what_spark_refuses(spark: SparkSession) -> None:
+    """Rows with all combinations of edges: the rule stands once, and both ways apply it alike."""
+    now, epsilon = 1_000_000, 50
+    edges = (None, -(2**63), -1, 0, now - 1, now, now + epsilon, now + epsilon + 1, 2**52, 2**53, 2**63 - 1)
+    numbers = (None, -1, 0, 1, 2**53 - 1, 2**53, 2**60)
+    rows = [
+        (name, number, rc, r, "x")
+        for name in ("a", None)
+        for number in numbers
+        for rc in (*edges, now + 2 * epsilon + 1, now + 2 * epsilon + 2)
+        for r in edges
+    ]
+    frame = spark.createDataFrame(rows, MERGED)
+    code = problem_with(FOUND, epsilon, F.lit(now)).alias("code")
+    expected = [row.code for row in frame.select(code).collect()]
+    settings = MergeSettings(FOUND, epsilon, 0, (), (), 0, 1, 1)
+    names = [each.split()[0] for each in MERGED.split(", ")]
+    columns = [dict(zip(names, row, strict=True)) for row in rows]
+    judged = Judge(settings)(pa.RecordBatch.from_pylist(columns, TIMED), now)
+    assert judged.column(CODE).to_pylist() == expected
+    assert set(expected) == {None, 0, 1, 2, 3, 4, 5}, "every problem is among them"
+
+
+@pytest.fixture(scope="module")
+def streams() -> Streams:
+    return Streams(seed=100, runs=10, most=1200)
+
+
+def test_deliver_from_files_to_files_gives_what_the_engine_gives(
+    spark: SparkSession, tmp_path: Path, streams: Streams
+) -> None:
+    messages = streams.damaged(1, loss=0.0)
+    write(tmp_path / "in", messages, SENT, 400)
+    progress = through(spark, tmp_path, deliver(missing="wait", by="receiver"), per_batch=2)
+    rows = rows_in(spark, tmp_path / "out")
+    assert told(rows) == by_engine(messages, "wait")
+    assert streams.violations(in_order(rows)) == 0
+    assert progress.taken == len(messages), "messages are counted, not files"
+    assert progress.batches > 1
+
+
+def test_a_checkpoint_goes_on_whichever_way_the_rows_come(
+    spark: SparkSession, tmp_path: Path, streams: Streams
+) -> None:
+    messages = streams.damaged(1, loss=0.0)
+    transform = deliver(missing="wait", by="receiver")
+    for number, by_workers in enumerate((False, True, False, True)):
+        write(tmp_path / "in", messages[number::4], SENT, 1000)
+        through(spark, tmp_path, transform, by_workers)
+    rows = rows_in(spark, tmp_path / "out")
+    assert told(rows) == by_engine(messages, "wait")
+    assert streams.violations(in_order(rows)) == 0
+
+
+@pytest.mark.parametrize("changing", [False, True])
+def test_merge_from_files_to_files_gives_the_order(
+    spark: SparkSession, tmp_path: Path, changing: bool
+) -> None:
+    network = Network(3)
+    transform = merge(epsilon="50 ms", delta="400 ms", buckets=4)
+    batches = [network.messages[:150], network.messages[150:], network.beats]
+    for number, batch in enumerate(batches):
+        write(tmp_path / "in", batch, TIMED, 60)
+        progress = through(spark, tmp_path, transform, not changing or number % 2 == 1, per_batch=2)
+    rows = rows_in(spark, tmp_path / "out")
+    assert [row.subject for row in rows] == network.expected()
+    assert {row.status for row in rows} == {"delivered"}
+    assert progress.held == 0
+    assert progress.taken == 0, "heartbeats are no messages"
+
+
+def test_what_is_no_message_goes_aside_with_the_problem(spark: SparkSession, tmp_path: Path) -> None:
+    good: list[dict[str, Any]] = [
+        {"receiver": "r", "source": "a", "sequence": number, "causaldeps": "{}"} for number in (2, 1, 3)
+    ]
+    bad = [{**good[0], "sequence": 2**60}, {**good[0], "source": None}, {**good[0], "causaldeps": "no"}]
+    write(tmp_path / "in", [bad[0], *good, *bad[1:]], SENT, 100)
+    through(spark, tmp_path, deliver(missing="wait", by="receiver"))
+    assert [row.sequence for row in rows_in(spark, tmp_path / "out")] == [1, 2, 3]
+    aside = rows_in(spark, tmp_path / "out-diverted")
+    assert {row.problem for row in aside} == {
+        f"has a sequence that is not between 1 and {2**53 - 1}",
+        "has no source",
+        "has causaldeps that cannot be read",
+    }
+    assert all(row.status == "diverted" and row["index"] is None for row in aside)
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_a_file_is_read_with_the_columns_that_are_wanted(tmp_path: Path) -> None:
+    names = pa.array(["a", "b"]).dictionary_encode()
+    table = pa.table({"Source": names, "sequence": pa.array([1, 2], pa.int32()), "more": [0, 0]})
+    pq.write_table(table, tmp_path / "x.parquet")
+    rows = pa.Table.from_batches(list(read(tmp_path / "x.parquet", SENT)))
+    assert rows.schema == SENT
+    assert rows.to_pylist() == [
+        {"receiver": None, "source": name, "sequence": number, "causaldeps": None, "subject": None}
+        for name, number in (("a", 1), ("b", 2))
+    ]
+
+
+def test_large_rows_are_read_few_at_a_time(tmp_path: Path) -> None:
+    texts = [str(number) * 500_000 for number in range(10)] * 12
+    pq.write_table(pa.table({"subject": texts}), tmp_path / "x.parquet", use_dictionary=False)
+    schema = pa.schema([("subject", pa.string())])
+    batches = list(read(tmp_path / "x.parquet", schema))
+    assert [text for batch in batches for text in batch.column(0).to_pylist()] == texts
+    assert max(batch.nbytes for batch in batches) < 20 << 20
+
+
+def test_types_are_those_of_spark_on_its_way_to_python(spark: SparkSession, tmp_path: Path) -> None:
+    """What waits in the state may have come by either way: the columns must have the same types."""
+    made = spark.sql(
+        "select timestamp '2024-01-01 12:00:00' as at, date '2024-01-01' as day, 1.5d as x, 2.5 as d, "
+        "array(1, 2) as a, map('k', 1L) as m, named_struct('b', true, 's', 'x') as s, x'00ff' as y, 1Y as z"
+    )
+    made.write.parquet(str(tmp_path / "x"))
+    frame = spark.read.parquet(str(tmp_path / "x"))
+    assert is_plain(frame.schema)
+    found: list[bytes] = [
+        bytes(row[0])
+        for row in frame.mapInArrow(
+            lambda batches: (
+                pa.RecordBatch.from_arrays([pa.array([batch.schema.serialize().to_pybytes()])], ["schema"])
+                for batch in batches
+            ),
+            "schema binary",
+        ).collect()
+    ]
+    expected = pa.ipc.read_schema(pa.py_buffer(found[0]))
+    schema = arrow_schema(frame.schema, spark)
+    assert schema.equals(expected)
+    (file,) = (tmp_path / "x").glob("*.parquet")
+    (rows,) = read(file, schema)
+    assert rows.to_pylist() == frame.toArrow().cast(schema).to_pylist()
+
+
+def test_a_file_that_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", [{"receiver": "r", "source": "a", "sequence": 1}], SENT, 10)
+    transform = deliver(missing="wait", by="receiver")
+    through(spark, tmp_path, transform)
+    (tmp_path / "in/00001.parquet").write_bytes(b"PAR1 this is none PAR1")
+    schema = spark.read.parquet(str(tmp_path / "in/00000.parquet")).schema
+    with Checkpoint(tmp_path / "checkpoint") as kept, translated():
+        blobs = transform.blobs(arriving_files(spark, tmp_path / "in", schema))
+        with pytest.raises(BadInput, match=r"00001\.parquet cannot be read: "), translated():
+            run(
+                blobs,
+                FileSink(tmp_path / "out", "parquet"),
+                kept,
+                False,
+                "causet",
+                Progress(),
+                lambda _: None,
+            )
+    assert [row.sequence for row in rows_in(spark, tmp_path / "out")] == [1], "what was there before stays"
+
+
+def test_folders_with_columns_in_their_names_are_left_to_spark(tmp_path: Path) -> None:
+    write(tmp_path / "in", [{"source": "a"}], SENT, 10)
+    assert not has_columns_in_names(tmp_path / "in")
+    write(tmp_path / "in" / "day=1", [{"source": "a"}], SENT, 10)
+    assert has_columns_in_names(tmp_path / "in")
+
+
+def test_only_files_of_tasks_that_ended_well_belong_to_a_batch(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that was run before, and was killed or was slow, leaves a file, whole or half."""
+    write(tmp_path / "in", [{"receiver": "r", "source": "a", "sequence": 1, "causaldeps": "{}"}], SENT, 10)
+    monkeypatch.setattr("causet.spark.batches.ToFiles", Leaving)
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
+    through(spark, tmp_path, deliver(missing="wait", by="receiver"))
+    assert len(list((tmp_path / "out").glob("*.parquet"))) == 1
+    assert [row.sequence for row in rows_in(spark, tmp_path / "out")] == [1]
+    assert not [each for each in (tmp_path / "out").iterdir() if each.name.endswith(".part")]
+
+
+class Leaving(ToFiles):
+    """Leaves, beside its own file, one of a task that was run before it."""
+
+    def __call__(self, blobs: Any) -> Any:
+        for place in ("kept", "aside"):
+            (self.folder / place).mkdir(parents=True, exist_ok=True)
+            (self.folder / place / "part-00000-0.parquet").write_bytes(b"half")
+        yield from super().__call__(blobs)
