@@ -118,13 +118,11 @@ def read(path: Path, schema: pa.Schema) -> Batches:
             names = [there.get(name, there.get(name.lower())) for name in schema.names]
             wanted = None if set(names) == set(file.schema_arrow.names) else [name for name in names if name]
             for batch in file.iter_batches(_rows_at_a_time(file.metadata), columns=wanted):
-                yield pa.RecordBatch.from_arrays(
-                    [
-                        batch.column(name).cast(field.type) if name else pa.nulls(batch.num_rows, field.type)
-                        for name, field in zip(names, schema, strict=True)
-                    ],
-                    schema=schema,
-                )
+                columns = [
+                    batch.column(name) if name else pa.nulls(batch.num_rows, field.type)
+                    for name, field in zip(names, schema, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)  # with the types of the schema
     except (pa.ArrowException, OSError) as error:
         said = reason(error) if isinstance(error, OSError) else str(error).partition("\n")[0]
         raise BadInput(f"{path} cannot be read: {said}") from None
