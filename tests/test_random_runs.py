@@ -21,7 +21,7 @@ from causet.simulate.record import Observer, Recorder
 from causet.simulate.workload import Workload, delay_of
 from causet.topology import groups_of, separators_of
 
-RUNS, CHUNK = 200, 50
+RUNS, CHUNK = 100, 50
 SOAK_RUNS = 4000
 CORRECT = [name for name, kind in PROTOCOLS.items() if kind.PROMISES.causal]
 

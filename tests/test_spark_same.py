@@ -7,8 +7,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +21,7 @@ from causet.spark import order
 from causet.spark.order import order_events
 from causet.spark.sinks import write_rows
 from causet.spark.sources import open_trace
+from causet.spark.verification import verify
 from logs import many_logs
 from test_spark_order import TRACES, real_traces
 from test_spark_session import LONG, connect_server  # noqa: F401 (a fixture)
@@ -29,25 +32,27 @@ ROWS = 997
 ELSEWHERE = """
 import json, sys
 from pathlib import Path
-from causet.spark import order
 from causet.spark.session import spark_session
-from causet.spark.sources import open_trace
-from causet.spark.verification import verify
 sys.path.insert(0, sys.argv[1])
-from test_spark_same import ROWS, digest
+from test_spark_same import answered
 
-order.ROWS_PER_FILE = ROWS
 spark = spark_session(sys.argv[2])
-answers = {}
-for path in map(Path, sys.argv[4:]):
-    with open_trace(spark, path) as source:
-        found = digest(source.events, Path(sys.argv[3]) / path.name)
-        verdict = verify(source.events)
-        told = [list(row) for row in verdict.violations.collect()]
-        answers[path.name] = [found, verdict.status, verdict.counts, told]
-print(json.dumps(answers))
+print(json.dumps(answered(spark, Path(sys.argv[3]), map(Path, sys.argv[4:]))))
 spark.stop()
 """
+
+
+def answered(spark: SparkSession, work: Path, paths: Iterable[Path]) -> dict[str, Any]:
+    """For each log the files of its order, and the verdict."""
+    order.ROWS_PER_FILE = ROWS
+    answers = {}
+    for path in paths:
+        with open_trace(spark, path) as source:
+            found = digest(source.events, work / path.name)
+            verdict = verify(source.events)
+            told = [list(row) for row in verdict.violations.collect()]
+            answers[path.name] = [found, verdict.status, verdict.counts, told]
+    return answers
 
 
 def digest(events: DataFrame, folder: Path) -> list[str]:
@@ -100,7 +105,7 @@ def test_so_they_do_for_real_executions(spark: SparkSession, path: Path, tmp_pat
     check_partitions(spark, path, tmp_path)
 
 
-def answers(master: str, work: Path, *paths: Path) -> dict[str, object]:
+def check_elsewhere(spark: SparkSession, master: str, work: Path, *paths: Path) -> None:
     script = work / "elsewhere.py"
     script.write_text(ELSEWHERE)
     done = subprocess.run(
@@ -113,28 +118,29 @@ def answers(master: str, work: Path, *paths: Path) -> dict[str, object]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found: dict[str, object] = json.loads(done.stdout)
-    return found
+    here = answered(spark, work, paths)
+    assert json.loads(done.stdout) == json.loads(json.dumps(here))
 
 
 def test_a_server_of_spark_connect_gives_the_same_bytes(
+    spark: SparkSession,
     connect_server: str,  # noqa: F811
     log: Path,
     tmp_path: Path,
 ) -> None:
-    assert answers(connect_server, tmp_path, log) == answers("local[2]", tmp_path, log)
+    check_elsewhere(spark, connect_server, tmp_path, log)
 
 
 CLUSTER = "local-cluster[2,1,1024]"
 
 
-def test_executors_in_processes_of_their_own_give_the_same_bytes(log: Path, tmp_path: Path) -> None:
-    paths = [log, *SMALL_TRACES[-2:]]
-    assert answers(CLUSTER, tmp_path, *paths) == answers("local[2]", tmp_path, *paths)
+def test_executors_in_processes_of_their_own_give_the_same_bytes(
+    spark: SparkSession, log: Path, tmp_path: Path
+) -> None:
+    check_elsewhere(spark, CLUSTER, tmp_path, log, *SMALL_TRACES[-1:])
 
 
 @pytest.mark.soak
 @real_traces
-def test_so_they_do_for_all_real_executions(tmp_path: Path) -> None:
-    paths = sorted(TRACES.glob("*.jsonl.gz"))
-    assert answers(CLUSTER, tmp_path, *paths) == answers("local[2]", tmp_path, *paths)
+def test_so_they_do_for_all_real_executions(spark: SparkSession, tmp_path: Path) -> None:
+    check_elsewhere(spark, CLUSTER, tmp_path, *sorted(TRACES.glob("*.jsonl.gz")))

@@ -94,16 +94,21 @@ def test_the_columns_of_senders_may_be_spread_over_tasks_at_will(
 PROTOCOLS_WITH_MESSAGES = ("matrix", "histories", "slow", "optimal", "fifo", "none")
 
 
-def test_simulated_and_mutated_executions_are_judged_as_the_oracle_judges_them(spark: SparkSession) -> None:
+@pytest.mark.parametrize("runs_each", [3, pytest.param(6, marks=pytest.mark.soak)])
+def test_simulated_and_mutated_executions_are_judged_as_the_oracle_judges_them(
+    spark: SparkSession, runs_each: int
+) -> None:
     runs = [
-        random_execution(name, seed).events for name in PROTOCOLS_WITH_MESSAGES for seed in range(1000, 1006)
+        random_execution(name, seed).events
+        for name in PROTOCOLS_WITH_MESSAGES
+        for seed in range(1000, 1000 + runs_each)
     ]
     # A mutated log may have a cycle, which is bad input and has tests of its own.
     changed = [events for number, run in enumerate(runs) if is_execution(events := mutated(run, number))]
     assert len(changed) > len(runs) / 2
     events = together([*runs, *changed])
     expected = judge(events)
-    assert len(expected.violations) > 200 and expected.duplicates and expected.strangers
+    assert len(expected.violations) > 30 * runs_each and expected.duplicates and expected.strangers
     log = frame(spark, shuffled(events), floats=True).repartition(3)
     check_against_oracle(verify(log, chains=10**6), events)
 
@@ -135,6 +140,7 @@ def test_the_explorers_counter_examples_are_judged_as_the_oracle_judges_them(spa
             if report.finding is not None and report.finding.kind == "unsafe":
                 assert report.shortest is not None
                 executions.append(replay(report.shortest, named.scope.kind, named.scope.options).events)
+                break
     assert len(executions) >= len(COUNTER_EXAMPLES)
     events = together(executions)
     found = verify(frame(spark, shuffled(events), floats=True))
