@@ -18,6 +18,8 @@ from test_readme import repository, shop
 
 ELSEWHERE = ("causet demo", "kafka://")
 """Run by tests of their own, and with the README."""
+IN_README = {line.partition("#")[0].strip() for line in (ROOT / "README.md").read_text().splitlines()}
+"""Run there, with the same words."""
 SLOW = {"causet compare", "causet explore --protocol histories --links cycle -n 4"}
 FINDINGS = ("--as-printed M3",)
 """What is there to show a finding exits with 1."""
@@ -88,7 +90,7 @@ def hold_back(folder: Path) -> None:
     [
         pytest.param(line, id=line.removeprefix("causet "), marks=(pytest.mark.soak,) if line in SLOW else ())
         for line in examples()
-        if not any(text in line for text in ELSEWHERE)
+        if not any(text in line for text in ELSEWHERE) and line not in IN_README
     ],
 )
 def test_the_example_works(line: str, folder: Path) -> None:

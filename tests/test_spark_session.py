@@ -234,7 +234,7 @@ def test_a_folder_among_temporary_files_is_not_shared_with_anybody(
     assert archive.archive_for(java.Java(tmp_path, "17")) is None  # too large for such a place
 
 
-@pytest.mark.parametrize("machine", ["with java", "bare"])
+@pytest.mark.parametrize("machine", [pytest.param("with java", marks=pytest.mark.soak), "bare"])
 def test_a_session_starts_and_says_nothing(
     machine: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
