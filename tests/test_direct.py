@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +24,11 @@ from causet.spark.merging import FOUND, problem_with
 from causet.spark.merging_streams import CODE, Judge, MergeSettings
 from causet.spark.running import Progress, run
 from causet.spark.sentences import translated
-from streams import Streams
+from streams import SENT, Streams, write_parquet
 from test_deliver import by_engine, in_order, told
 from test_merge import SCHEMA as MERGED
 from test_merge import Network
 
-SENT = pa.schema(
-    [
-        ("receiver", pa.string()),
-        ("source", pa.string()),
-        ("sequence", pa.int64()),
-        ("causaldeps", pa.string()),
-        ("subject", pa.string()),
-    ]
-)
 TIMED = pa.schema(
     [
         ("source", pa.string()),
@@ -48,18 +38,6 @@ TIMED = pa.schema(
         ("subject", pa.string()),
     ]
 )
-
-
-def write(folder: Path, messages: Sequence[dict[str, Any]], schema: pa.Schema, size: int) -> None:
-    folder.mkdir(exist_ok=True)
-    begun = len(list(folder.iterdir()))
-    for number, begin in enumerate(range(0, len(messages), size), begun):
-        rows = [{**row, "sequence": _number(row)} for row in messages[begin : begin + size]]
-        pq.write_table(pa.Table.from_pylist(rows, schema), folder / f"{number:05}.parquet")
-
-
-def _number(row: dict[str, Any]) -> int | None:
-    return None if row.get("sequence") is None else int(row["sequence"])
 
 
 def through(
@@ -132,7 +110,7 @@ def test_deliver_from_files_to_files_gives_what_the_engine_gives(
     spark: SparkSession, tmp_path: Path, streams: Streams
 ) -> None:
     messages = streams.damaged(1, loss=0.0)
-    write(tmp_path / "in", messages, SENT, 400)
+    write_parquet(tmp_path / "in", messages, 400)
     progress = through(spark, tmp_path, deliver(missing="wait", by="receiver"), per_batch=2)
     rows = rows_in(spark, tmp_path / "out")
     assert told(rows) == by_engine(messages, "wait")
@@ -147,7 +125,7 @@ def test_a_checkpoint_goes_on_whichever_way_the_rows_come(
     messages = streams.damaged(1, loss=0.0)
     transform = deliver(missing="wait", by="receiver")
     for number, by_workers in enumerate((False, True, False, True)):
-        write(tmp_path / "in", messages[number::4], SENT, 1000)
+        write_parquet(tmp_path / "in", messages[number::4], 1000)
         through(spark, tmp_path, transform, by_workers)
     rows = rows_in(spark, tmp_path / "out")
     assert told(rows) == by_engine(messages, "wait")
@@ -162,7 +140,7 @@ def test_merge_from_files_to_files_gives_the_order(
     transform = merge(epsilon="50 ms", delta="400 ms", buckets=4)
     batches = [network.messages[:150], network.messages[150:], network.beats]
     for number, batch in enumerate(batches):
-        write(tmp_path / "in", batch, TIMED, 60)
+        write_parquet(tmp_path / "in", batch, 60, TIMED)
         progress = through(spark, tmp_path, transform, not changing or number % 2 == 1, per_batch=2)
     rows = rows_in(spark, tmp_path / "out")
     assert [row.subject for row in rows] == network.expected()
@@ -176,7 +154,8 @@ def test_what_is_no_message_goes_aside_with_the_problem(spark: SparkSession, tmp
         {"receiver": "r", "source": "a", "sequence": number, "causaldeps": "{}"} for number in (2, 1, 3)
     ]
     bad = [{**good[0], "sequence": 2**60}, {**good[0], "source": None}, {**good[0], "causaldeps": "no"}]
-    write(tmp_path / "in", [bad[0], *good, *bad[1:]], SENT, 100)
+    write_parquet(tmp_path / "in", [bad[0], *good, *bad[1:]], 100)
+    (tmp_path / "in/00000.parquet").rename(tmp_path / "in/a b%20ä#{x}.parquet")
     through(spark, tmp_path, deliver(missing="wait", by="receiver"))
     assert [row.sequence for row in rows_in(spark, tmp_path / "out")] == [1, 2, 3]
     aside = rows_in(spark, tmp_path / "out-diverted")
@@ -240,7 +219,7 @@ def test_types_are_those_of_spark_on_its_way_to_python(spark: SparkSession, tmp_
 
 
 def test_a_file_that_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    write(tmp_path / "in", [{"receiver": "r", "source": "a", "sequence": 1}], SENT, 10)
+    write_parquet(tmp_path / "in", [{"receiver": "r", "source": "a", "sequence": 1}], 10)
     transform = deliver(missing="wait", by="receiver")
     through(spark, tmp_path, transform)
     (tmp_path / "in/00001.parquet").write_bytes(b"PAR1 this is none PAR1")
@@ -261,9 +240,9 @@ def test_a_file_that_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path
 
 
 def test_folders_with_columns_in_their_names_are_left_to_spark(tmp_path: Path) -> None:
-    write(tmp_path / "in", [{"source": "a"}], SENT, 10)
+    write_parquet(tmp_path / "in", [{"source": "a"}], 10)
     assert not has_columns_in_names(tmp_path / "in")
-    write(tmp_path / "in" / "day=1", [{"source": "a"}], SENT, 10)
+    write_parquet(tmp_path / "in" / "day=1", [{"source": "a"}], 10)
     assert has_columns_in_names(tmp_path / "in")
 
 
@@ -271,7 +250,7 @@ def test_only_files_of_tasks_that_ended_well_belong_to_a_batch(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A task that was run before, and was killed or was slow, leaves a file, whole or half."""
-    write(tmp_path / "in", [{"receiver": "r", "source": "a", "sequence": 1, "causaldeps": "{}"}], SENT, 10)
+    write_parquet(tmp_path / "in", [{"receiver": "r", "source": "a", "sequence": 1, "causaldeps": "{}"}], 10)
     monkeypatch.setattr("causet.spark.batches.ToFiles", Leaving)
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
     through(spark, tmp_path, deliver(missing="wait", by="receiver"))

@@ -23,7 +23,7 @@ from causet.cli import cli
 from causet.cli.spark import for_streams
 from causet.spark.session import spark_session
 from causet.stamp import sequence_of
-from streams import Message, Streams, write_files
+from streams import Message, Streams, write_files, write_parquet
 from test_merge import Network
 
 CAUSET = [sys.executable, "-c", "from causet.cli import main; main()"]
@@ -230,7 +230,7 @@ def test_killed_between_writing_and_committing_everything_is_there_once(tmp_path
     """The driver is killed when the rows of a batch are written and Spark does not know it yet."""
     streams = Streams(seed=800, runs=3, most=150)
     messages = streams.damaged(8, loss=0)
-    inbox = write_files(tmp_path / "inbox", messages, 40)
+    inbox = write_parquet(tmp_path / "inbox", messages, 40)
     command = [
         sys.executable,
         "-c",
@@ -333,7 +333,8 @@ def test_killed_again_and_again_everything_is_there_once(
 def check_kills(tmp_path: Path, whom: str, master: str, kills: int, seed: int) -> None:
     streams = Streams(seed=seed, runs=4, most=250)
     messages = streams.damaged(seed, loss=0)
-    inbox = write_files(tmp_path / "inbox", messages, 12)
+    write = write_files if whom == "driver" else write_parquet
+    inbox = write(tmp_path / "inbox", messages, 12)
     command = [*CAUSET, "deliver", str(inbox), str(tmp_path / "out"), "--missing", "wait", "--by", "receiver"]
     command += ["--checkpoint", str(tmp_path / "state"), "--buckets", "4", "--files-per-batch", "1"]
     command += ["--format", "parquet", "--master", master, "--conf", "spark.sql.shuffle.partitions=2"]

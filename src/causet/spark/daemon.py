@@ -16,7 +16,9 @@ from pathlib import Path
 LOADED = (
     "pyspark.worker",
     "causet.spark.auditing",
+    "causet.spark.delivering",
     "causet.spark.explaining",
+    "causet.spark.merging_streams",
     "causet.spark.verification",
 )
 
