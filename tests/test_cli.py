@@ -834,7 +834,7 @@ WRITERS = (
 @pytest.mark.parametrize(
     ("output", "told"),
     [
-        ("missing/out.jsonl", "No such file or directory"),
+        ("missing/out.jsonl", "there is no folder "),
         ("folder", "irectory"),
         ("schedule.yaml/out.jsonl", "Not a directory"),
         (300 * "x", "File name too long"),

@@ -129,7 +129,7 @@ def test_a_file_is_complete_or_not_there(tmp_path: Path) -> None:
 def test_places_that_cannot_be_written_are_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="is a directory"):
         write_trace(tmp_path, [])
-    with pytest.raises(BadInput, match="cannot be written: No such file or directory"):
+    with pytest.raises(BadInput, match="cannot be written: there is no folder "):
         write_trace(tmp_path / "nowhere" / "t.jsonl", [])
 
 

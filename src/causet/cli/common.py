@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from causet.cli.printing import warn
+from causet.formats.files import unwritable
 from causet.model import BadInput, Separator, System, named_processes
 from causet.protocols import PROTOCOLS, Options, Protocol, as_printed_rows, make_options
 from causet.topology import (
@@ -104,7 +105,7 @@ def check_output(path: Path | None) -> None:
         if not os.access(path if path.exists() else path.parent, os.W_OK):
             raise BadInput(f"{path} cannot be written: Permission denied")
     except OSError as error:
-        raise BadInput(f"{path} cannot be written: {error.strerror}") from None
+        raise unwritable(path, error) from None
 
 
 def check_trace_output(path: Path | None) -> None:

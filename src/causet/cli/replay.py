@@ -23,7 +23,7 @@ from causet.cli.printing import json_option, print_json
 from causet.formats.trace import to_json, write_trace
 from causet.model import BadInput, Event
 from causet.protocols import protocol_named
-from causet.simulate.schedule import Replay, read_schedule
+from causet.simulate.schedule import Replay, Schedule, read_schedule
 from causet.simulate.schedule import replay as replayed
 from causet.view.text import space_time
 
@@ -67,7 +67,7 @@ def replay(
     """
     kind = protocol_named(protocol)
     check_trace_output(output)
-    plan = read_schedule(_shipped(schedule))
+    plan = _read(_shipped(schedule))
     known = kind.Options.__dataclass_fields__  # a schedule may carry options of several protocols
     settings = {name: value for name, value in plan.options.items() if name in known}
     try:
@@ -88,6 +88,16 @@ def replay(
             click.echo(to_json(event))
         click.echo(told, err=True)
     return 1 if verdict.violations or verdict.duplicates or result.stuck or result.broken else 0
+
+
+def _read(path: Path) -> Schedule:
+    try:
+        return read_schedule(path)
+    except BadInput as error:
+        if ": not YAML: " not in str(error):
+            raise
+        hint = "a schedule is a YAML file of steps (and a trace is shown by causet view)"
+        raise BadInput(f"{error}; {hint}") from None
 
 
 def drawn(events: Sequence[Event], verdict: Verdict) -> str:

@@ -112,7 +112,7 @@ def new_file(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
     try:
         raw = beside.open("xb")
     except (OSError, ValueError) as error:
-        raise BadInput(f"{path} cannot be written: {reason(error)}") from None
+        raise unwritable(path, error) from None
     try:
         with raw:
             if compressed(path):
@@ -129,6 +129,14 @@ def new_file(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
 
 def compressed(path: Path) -> bool:
     return path.suffix == ".gz"
+
+
+def unwritable(path: Path, error: Exception) -> BadInput:
+    """Why a file or folder cannot be written."""
+    above = path.absolute().parent
+    missing = isinstance(error, FileNotFoundError) and not above.exists()
+    why = f"there is no folder {above}" if missing else reason(error)
+    return BadInput(f"{path} cannot be written: {why}")
 
 
 def reason(error: Exception) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from causet.formats.execution import Execution
-from causet.formats.files import reason
+from causet.formats.files import unwritable
 from causet.formats.messages import write_cloudevents
 from causet.formats.registry import NAME
 from causet.formats.shiviz_out import write_shiviz
@@ -141,7 +141,7 @@ class _Together:
         try:
             self._beside.mkdir()
         except (OSError, ValueError) as error:
-            raise BadInput(f"{self._folder} cannot be written: {reason(error)}") from None
+            raise unwritable(self._folder, error) from None
         return self
 
     def part(self, path: Path) -> Path:
@@ -164,6 +164,6 @@ class _Together:
             elif isinstance(error, OSError):  # such as a full disk
                 raise error
         except OSError as failed:
-            raise BadInput(f"{self._folder} cannot be written: {reason(failed)}") from None
+            raise unwritable(self._folder, failed) from None
         finally:
             shutil.rmtree(self._beside, ignore_errors=True)

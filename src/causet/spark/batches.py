@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from causet.delivery import DIVERTED
-from causet.formats.files import reason
+from causet.formats.files import unwritable
 from causet.model import BadInput
 from causet.spark.direct import PLACES, ToFiles, arrow_schema, is_plain
 from causet.spark.packing import Blobs
@@ -52,7 +52,7 @@ class FileSink:
                 folder.mkdir(exist_ok=True)
                 found = [each.name for each in folder.iterdir()]
             except OSError as error:
-                raise BadInput(f"{folder} cannot be written: {reason(error)}") from None
+                raise unwritable(folder, error) from None
             rows = [name for name in found if not name.startswith((".", "_"))]
             if fresh and rows:
                 raise BadInput(
@@ -79,7 +79,7 @@ class FileSink:
             if self.aside:
                 self._put(aside, diverted_beside(self.folder), batch)
         except OSError as error:
-            raise BadInput(f"{self.folder} cannot be written: {reason(error)}") from None
+            raise unwritable(self.folder, error) from None
         shutil.rmtree(beside, ignore_errors=True)
 
     def _by_workers(self, blobs: Blobs, beside: Path) -> tuple[list[Path], list[Path]]:

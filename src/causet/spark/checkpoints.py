@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from causet.formats.files import reason
+from causet.formats.files import reason, unwritable
 from causet.model import BadInput
 
 VERSION = 1
@@ -56,7 +56,7 @@ class Checkpoint:
                 if any(self.spark.glob("*")):
                     raise BadInput(f"{self.folder} is the checkpoint of something else; name another folder")
             except OSError as error:
-                raise BadInput(f"{self.folder} cannot be written: {reason(error)}") from None
+                raise unwritable(self.folder, error) from None
             return None
         if found["command"] != command:
             raise BadInput(f"{self.folder} is the checkpoint of causet {found['command']}, not of {command}")
@@ -79,7 +79,7 @@ class Checkpoint:
                 os.fsync(stream.fileno())
             beside.replace(self.folder / "causet.json")
         except OSError as error:
-            raise BadInput(f"{self.folder} cannot be written: {reason(error)}") from None
+            raise unwritable(self.folder, error) from None
 
     def end(self, moment: int) -> None:
         """Say that whoever came until this moment has no patience left."""

@@ -25,7 +25,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from xxhash import xxh64_intdigest
 
 from causet.delivery import DIVERTED
-from causet.formats.files import reason
+from causet.formats.files import reason, unwritable
 from causet.model import BadInput
 from causet.spark.packing import Array, Batches, text_column, together
 
@@ -172,7 +172,7 @@ class ToFiles:
                             written[place] = open_files.enter_context(pq.ParquetWriter(file, self.schema))
                         written[place].write_table(rows)
         except OSError as error:
-            raise BadInput(f"{self.folder.parent} cannot be written: {reason(error)}") from None
+            raise unwritable(self.folder.parent, error) from None
         yield pa.RecordBatch.from_arrays([pa.array([f"{place}/{name}" for place in written])], ["file"])
 
     def _tables(self, blobs: Batches) -> Iterator[pa.Table]:

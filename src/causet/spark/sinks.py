@@ -21,7 +21,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DoubleType, FloatType, VariantType
 
-from causet.formats.files import reason
+from causet.formats.files import unwritable
 from causet.formats.strict import show
 from causet.model import BadInput
 from causet.spark.footers import sort_encodings
@@ -58,7 +58,7 @@ def write_rows(rows: DataFrame, target: str | Path, form: str, overwrite: bool =
             names = _renamed(beside / "rows", form)
             _put(beside, whole)
         except OSError as error:
-            raise BadInput(f"{folder} cannot be written: {reason(error)}") from None
+            raise unwritable(folder, error) from None
     return [folder / name for name in names]
 
 
@@ -78,7 +78,7 @@ def check_target(target: str | Path, overwrite: bool) -> Path | None:
         if not os.access(above, os.W_OK):
             raise BadInput(f"{folder} cannot be written: Permission denied")
     except (OSError, ValueError) as error:
-        raise BadInput(f"{folder} cannot be written: {reason(error)}") from None
+        raise unwritable(folder, error) from None
     if found and not overwrite:
         raise BadInput(
             f"{folder} is there already, and is not empty; name another folder, or use --overwrite"
@@ -139,7 +139,7 @@ def _beside(spark: SparkSession, folder: Path) -> Iterator[Path]:
     try:
         beside.mkdir()
     except (OSError, ValueError) as error:
-        raise BadInput(f"{folder} cannot be written: {reason(error)}") from None
+        raise unwritable(folder, error) from None
     spark.addTag(token)
     try:
         yield beside

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from causet.formats.files import reason
+from causet.formats.files import unwritable
 from causet.model import BadInput, Event
 from causet.view.judged import judged
 from causet.view.narrow import Wanted
@@ -57,7 +57,7 @@ def write_text(path: Path, text: str) -> Path:
         half.replace(target)
     except OSError as error:
         half.unlink(missing_ok=True)
-        raise BadInput(f"{path} cannot be written: {reason(error)}") from None
+        raise unwritable(path, error) from None
     return path
 
 
