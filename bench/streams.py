@@ -112,7 +112,7 @@ def measure(plan: Plan) -> Iterator[Result]:
         write_stream(work / "in", plan.batch, plan.batches)
         write_stream(work / "warm", 20_000, 2)
         write_stream(work / "large", plan.sorted, 1)
-        spark = spark_session(None, for_streams(None, {}, BUCKETS, work / "in"))
+        spark = spark_session(None, for_streams(None, {}, BUCKETS, work / "in"), silent=True)
         delivered, merged = (
             deliver(missing="wait", by="receiver"),
             merge(epsilon="10 ms", delta="100 ms", buckets=BUCKETS),

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -344,8 +343,10 @@ def check_kills(tmp_path: Path, whom: str, master: str, kills: int, seed: int) -
     check_rows(rows_in(tmp_path / "out"), messages, streams)
 
 
-def test_small_rows_are_counted_and_large_ones_weighed(tmp_path: Path) -> None:
-    """To Python: a limit to bytes costs time with every row, and is there where rows are large."""
+def test_small_rows_are_counted_and_large_ones_weighed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To Python: a limit to bytes costs time with every row, and is there where rows are large, or many."""
     weighed = "spark.sql.execution.arrow.maxBytesPerBatch"
 
     def counted(source: str | Path) -> bool:
@@ -353,14 +354,12 @@ def test_small_rows_are_counted_and_large_ones_weighed(tmp_path: Path) -> None:
 
     small, large = {"text": "x" * 100}, {"text": "x" * 5_000}
     for number, rows in enumerate(([small], [large], [small, large])):
-        folder = tmp_path / str(number)
-        write_files(folder, rows * 100, 50)
-        table = pa.Table.from_pylist([{**row, "number": turn} for turn in range(100) for row in rows])
-        pq.write_table(table, tmp_path / f"{number}.parquet", use_dictionary=False)
-        for source in (folder, tmp_path / f"{number}.parquet"):
-            assert counted(source) == (rows == [small])
+        write_files(tmp_path / str(number), rows * 100, 50)
+        assert counted(tmp_path / str(number)) == (rows == [small])
     assert not counted("kafka://localhost:9092/orders")
     assert not counted(tmp_path / "nowhere")
-    (tmp_path / "damaged.parquet").write_bytes(b"PAR1")
-    assert not counted(tmp_path / "damaged.parquet")
+    write_parquet(tmp_path / "parquet", [{"source": "a"}], 1)
+    assert not counted(tmp_path / "parquet"), "blobs of many rows are all that comes from there"
     assert for_streams("local[2]", {weighed: "1m"}, 4, tmp_path / "0")[weighed] == "1m"
+    monkeypatch.setattr("causet.cli.spark.FEW_BYTES", 1000)
+    assert not counted(tmp_path / "0")

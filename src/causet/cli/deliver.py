@@ -125,7 +125,9 @@ def deliver(
     with Checkpoint(checkpoint) as kept:
         query = Query.prepared(kept, "deliver", fixed, source, sink, written_as, follow)
         brief = not follow and is_little([Path(source), *Path(source).glob("*")])
-        with session(master, for_streams(master, conf, buckets, Path(source)), "delivering", brief) as spark:
+        with session(
+            master, for_streams(master, conf, buckets, None if follow else Path(source)), "delivering", brief
+        ) as spark:
             from causet.spark.held import has_state, how_many_held
             from causet.spark.running import Progress, now_ms, run
 

@@ -84,7 +84,9 @@ def merge(
     with Checkpoint(checkpoint) as kept:
         query = Query.prepared(kept, "merge", fixed, source, sink, written_as, follow)
         brief = not follow and is_little([Path(source), *Path(source).glob("*")])
-        with session(master, for_streams(master, conf, buckets, Path(source)), "merging", brief) as spark:
+        with session(
+            master, for_streams(master, conf, buckets, None if follow else Path(source)), "merging", brief
+        ) as spark:
             from causet.spark.held import has_state, merge_progress
             from causet.spark.merging_streams import OBSERVED
             from causet.spark.running import Progress, run

@@ -60,7 +60,7 @@ def settings_of_spark(texts: tuple[str, ...]) -> dict[str, str]:
 def for_streams(
     master: str | None, conf: Mapping[str, str], buckets: int, source: Path | None = None
 ) -> dict[str, str]:
-    """The configuration for a stream over so many buckets, from files, if it comes from files.
+    """The configuration for a stream over so many buckets; of files, if these are all that it reads.
 
     As many tasks as keep this machine busy: Spark's own default, 200, is for large joins. In a stream every
     task opens a state of its own with every batch; most would have nothing to do.
@@ -82,28 +82,25 @@ BY_NUMBER = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 13),
 }
 """Rows go to Python some at a time. Spark looks with every row at how many bytes that makes, unless there is
-no limit to these, and takes a quarter longer for it. So small rows are only counted."""
+no limit to these, and takes a quarter longer for it. So small rows are only counted, if there are not too
+many of them: what leaves an operator are blobs of many rows, which are counted as rows are."""
 SMALL_ROW = 1 << 10
+FEW_BYTES = 1 << 30
 SAMPLED_FILES, SAMPLED_BYTES = 4, 1 << 16
 
 
 def has_small_rows(source: Path) -> bool:
-    """Whether the rows of these files are small, by a look at some of them."""
-    files = [source] if source.is_file() else sorted(source.glob("*"))[-SAMPLED_FILES:]
+    """Whether there are only small rows in these files of JSON Lines, and few, by a look at some of them."""
+    files = [source] if source.is_file() else sorted(source.glob("*"))
     try:
-        sizes = [_bytes_per_row(file) for file in files if file.is_file()]
-    except (OSError, ValueError):  # whoever reads them says what is wrong
+        few = sum(file.stat().st_size for file in files) <= FEW_BYTES
+        sizes = [_bytes_per_row(file) for file in files[-SAMPLED_FILES:] if file.is_file()]
+    except OSError:  # whoever reads them says what is wrong
         return False
-    return bool(sizes) and max(sizes) <= SMALL_ROW
+    return few and bool(sizes) and max(sizes) <= SMALL_ROW
 
 
 def _bytes_per_row(file: Path) -> float:
-    if file.suffix == ".parquet":
-        from pyarrow.parquet import read_metadata
-
-        about = read_metadata(file)
-        size = sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
-        return float(size / max(about.num_rows, 1))
     if file.suffix not in (".jsonl", ".json", ".ndjson"):
         return float("inf")
     with file.open("rb") as stream:
