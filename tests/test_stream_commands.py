@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -279,11 +279,19 @@ def victims_below(pid: int, whom: str) -> list[int]:
     return [pid] if whom == "driver" else [below for below, words in processes_below(pid) if whom in words]
 
 
-def run_until_done(command: Sequence[str], whom: str, kills: int, draw: random.Random, longest: float) -> int:
-    """Run a command, again and again; the first times kill the driver, or some process below it, a random
-    time after it is there. Says how many were killed."""
+def run_until_done(
+    command: Sequence[str],
+    feed: Callable[[bool], None],
+    whom: str,
+    kills: int,
+    draw: random.Random,
+    longest: float,
+) -> int:
+    """Run a command, again and again, each time with something to do; the first times kill the driver, or
+    some process below it, a random time after it is there. Says how many were killed."""
     killed = 0
     for _ in range(10 * kills + 10):
+        feed(killed < kills)
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             try:
                 if killed < kills:
@@ -306,7 +314,7 @@ def run_until_done(command: Sequence[str], whom: str, kills: int, draw: random.R
                         continue
         if code == 0 and killed >= kills:
             return killed
-    raise AssertionError("it never came to an end")
+    raise AssertionError(f"it never came to an end; {killed} were killed")
 
 
 @pytest.mark.soak
@@ -333,13 +341,23 @@ def check_kills(tmp_path: Path, whom: str, master: str, kills: int, seed: int) -
     streams = Streams(seed=seed, runs=4, most=250)
     messages = streams.damaged(seed, loss=0)
     write = write_files if whom == "driver" else write_parquet
-    inbox = write(tmp_path / "inbox", messages, 12)
+    later = sorted(write(tmp_path / "later", messages, 5).iterdir())
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+
+    def feed(few: bool) -> None:
+        """Let more files come, a few or all: whoever is killed has something to do."""
+        assert later or not few, "there is something left for everybody who is going to be killed"
+        for file in later[: 3 if few else None]:
+            later.remove(file)
+            file.rename(inbox / file.name)
+
     command = [*CAUSET, "deliver", str(inbox), str(tmp_path / "out"), "--missing", "wait", "--by", "receiver"]
     command += ["--checkpoint", str(tmp_path / "state"), "--buckets", "4", "--files-per-batch", "1"]
     command += ["--format", "parquet", "--master", master, "--conf", "spark.sql.shuffle.partitions=2"]
     # A driver takes its time to start; whoever works for it is there when there is work.
-    longest = 20.0 if whom == "driver" else 3.0
-    assert run_until_done(command, whom, kills, random.Random(seed), longest) == kills
+    longest = 20.0 if whom == "driver" else 6.0
+    assert run_until_done(command, feed, whom, kills, random.Random(seed), longest) == kills
     check_rows(rows_in(tmp_path / "out"), messages, streams)
 
 
