@@ -291,10 +291,11 @@ def run_until_done(
     some process below it, a random time after it is there. Says how many were killed."""
     killed = 0
     for _ in range(10 * kills + 10):
-        feed(killed < kills)
+        last = killed >= kills
+        feed(not last)
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             try:
-                if killed < kills:
+                if not last:
                     end = None
                     while process.poll() is None:
                         victims = victims_below(process.pid, whom)
@@ -312,7 +313,7 @@ def run_until_done(
                         os.kill(pid, signal.SIGKILL)
                     except ProcessLookupError:
                         continue
-        if code == 0 and killed >= kills:
+        if code == 0 and last:
             return killed
     raise AssertionError(f"it never came to an end; {killed} were killed")
 
