@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,14 +19,16 @@ from pyspark.sql import functions as F
 
 from causet.model import BadInput
 from causet.spark import deliver, merge
-from causet.spark.arrivals import arriving, arriving_files, has_columns_in_names
+from causet.spark.arrivals import arriving, arriving_files, check_messages, has_columns_in_names
 from causet.spark.batches import FileSink
 from causet.spark.checkpoints import Checkpoint
 from causet.spark.direct import ToFiles, arrow_schema, buckets_of, is_plain, read
 from causet.spark.merging import FOUND, problem_with
 from causet.spark.merging_streams import CODE, Judge, MergeSettings
+from causet.spark.packing import from_blob, to_blob
 from causet.spark.running import Progress, run
-from causet.spark.sentences import translated
+from causet.spark.segments import SEGMENT_BITS, Segments, as_blobs
+from causet.spark.sentences import innermost, sentence_for, translated
 from streams import SENT, Streams, write_parquet
 from test_deliver import by_engine, in_order, told
 from test_merge import SCHEMA as MERGED
@@ -172,7 +177,7 @@ def test_what_is_no_message_goes_aside_with_the_problem(spark: SparkSession, tmp
 
 def test_a_file_is_read_with_the_columns_that_are_wanted(tmp_path: Path) -> None:
     names = pa.array(["a", "b"]).dictionary_encode()
-    table = pa.table({"Source": names, "sequence": pa.array([1, 2], pa.int32()), "more": [0, 0]})
+    table = pa.table({"source": names, "sequence": pa.array([1, 2], pa.int32()), "Subject": ["x", "y"]})
     pq.write_table(table, tmp_path / "x.parquet")
     rows = pa.Table.from_batches(list(read(tmp_path / "x.parquet", SENT)))
     assert rows.schema == SENT
@@ -182,9 +187,10 @@ def test_a_file_is_read_with_the_columns_that_are_wanted(tmp_path: Path) -> None
     ]
 
 
-def test_large_rows_are_read_few_at_a_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("packed", [False, True])
+def test_large_rows_are_read_few_at_a_time(tmp_path: Path, packed: bool) -> None:
     texts = [str(number) * 500_000 for number in range(10)] * 12
-    pq.write_table(pa.table({"subject": texts}), tmp_path / "x.parquet", use_dictionary=False)
+    pq.write_table(pa.table({"subject": texts}), tmp_path / "x.parquet", use_dictionary=packed)
     schema = pa.schema([("subject", pa.string())])
     batches = list(read(tmp_path / "x.parquet", schema))
     assert [text for batch in batches for text in batch.column(0).to_pylist()] == texts
@@ -240,10 +246,134 @@ def test_a_file_that_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path
 
 
 def test_folders_with_columns_in_their_names_are_left_to_spark(tmp_path: Path) -> None:
-    write_parquet(tmp_path / "in", [{"source": "a"}], 10)
-    assert not has_columns_in_names(tmp_path / "in")
-    write_parquet(tmp_path / "in" / "day=1", [{"source": "a"}], 10)
-    assert has_columns_in_names(tmp_path / "in")
+    write_parquet(tmp_path / "day=1", [{"source": "a"}], 10)
+    assert has_columns_in_names(tmp_path)
+    write_parquet(tmp_path, [{"source": "a"}], 10)
+    with pytest.raises(BadInput, match=r"day=1/00000\.parquet is in a folder that gives the value"):
+        has_columns_in_names(tmp_path)
+    shutil.rmtree(tmp_path / "day=1")
+    assert not has_columns_in_names(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (pa.array(["1", "2"]), "column 'sequence' is string, and was int64 before"),
+        (pa.array([1.5, 2.0]), "column 'sequence' is double, and was int64 before"),
+        (pa.array([2**63, 1], pa.uint64()), "Integer value 9223372036854775808 not in range"),
+    ],
+)
+def test_a_column_of_another_type_is_named(tmp_path: Path, column: pa.Array, said: str) -> None:
+    pq.write_table(pa.table({"sequence": column}), tmp_path / "x.parquet")
+    with pytest.raises(BadInput, match=rf"x\.parquet cannot be read: {said}"):
+        list(read(tmp_path / "x.parquet", SENT))
+
+
+def test_a_column_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    twice = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["source", "source"])
+    pq.write_table(twice, tmp_path / "x.parquet")
+    with pytest.raises(BadInput, match=r"x\.parquet cannot be read: a column stands in it twice"):
+        list(read(tmp_path / "x.parquet", SENT))
+
+
+def test_times_far_from_now_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    """As Spark writes them unless it is told otherwise."""
+    spark.sql("select timestamp '9999-12-30 00:00:00' as at").write.parquet(str(tmp_path / "x"))
+    (file,) = (tmp_path / "x").glob("*.parquet")
+    (rows,) = read(file, pa.schema([("at", pa.timestamp("us", "UTC"))]))
+    assert rows.column(0)[0].as_py().year == 9999
+
+
+@pytest.mark.parametrize("by_workers", [False, True])
+def test_every_file_is_read_once_whatever_its_name_and_below_folders_too(
+    spark: SparkSession, tmp_path: Path, by_workers: bool
+) -> None:
+    names = ["a", "[a]", "{a,b}", "*", "a b", "ä#%20", "below/a", "below/deep/c"]
+    for number, name in enumerate(names, 1):
+        write_parquet(tmp_path / "made", [{"receiver": "r", "source": "a", "sequence": number}], 1)
+        target = tmp_path / "in" / f"{name}.parquet"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"made/{number - 1:05}.parquet").rename(target)
+        (tmp_path / f"made/{number - 1:05}.parquet").touch()  # so that the next one has another number
+    (tmp_path / "in/README.txt").write_text("no messages")
+    (tmp_path / "in/00000.parquet").write_bytes((tmp_path / "in/a.parquet").read_bytes())  # a copy
+    progress = through(spark, tmp_path, deliver(missing="wait", by="receiver"), by_workers, per_batch=4)
+    assert progress.taken == len(names) + 1
+    assert progress.counts["duplicates"] == 1
+    assert [row.sequence for row in rows_in(spark, tmp_path / "out")] == list(range(1, len(names) + 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("x.parquet", b"", "x.parquet is empty"),
+        ("x.parquet", b"PAR1 and then no more", "is no Parquet file, or only a part of one"),
+        ("x.parquet", b"something else PAR1", "is no Parquet file, or only a part of one"),
+        ("10:00.jsonl", b"{}", "Spark reads no file with a colon in its name; rename it"),
+    ],
+)
+def test_what_cannot_be_read_is_said_before_spark_is_started(
+    tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(BadInput, match=said):
+        check_messages(tmp_path)
+
+
+def test_a_batch_that_did_not_end_needs_its_files(spark: SparkSession, tmp_path: Path) -> None:
+    """Run again without one of them, it would replace its rows by fewer."""
+    for number in (1, 2):
+        write_parquet(tmp_path / "in", [{"receiver": "r", "source": "a", "sequence": number}], 1)
+        through(spark, tmp_path, deliver(missing="wait", by="receiver"))
+    kept = Checkpoint(tmp_path / "checkpoint")
+    (tmp_path / "in/00000.parquet").unlink()
+    kept.check_files()
+    last = max((kept.spark / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
+    last.unlink()
+    kept.check_files()
+    (tmp_path / "in/00001.parquet").rename(tmp_path / "away")
+    with pytest.raises(BadInput, match=r"00001\.parquet is gone, and was being read when the last run ended"):
+        kept.check_files()
+
+
+def test_a_checkpoint_is_for_one_run_at_a_time(tmp_path: Path) -> None:
+    with Checkpoint(tmp_path / "state") as one:
+        assert one.opened("deliver", {}) is None
+        with (
+            Checkpoint(tmp_path / "state") as two,
+            pytest.raises(BadInput, match="somebody else runs with the checkpoint"),
+        ):
+            two.opened("deliver", {})
+    with Checkpoint(tmp_path / "state") as three:
+        assert three.opened("deliver", {}) is None
+
+
+def test_rows_that_wait_since_the_session_had_another_time_zone() -> None:
+    moments = pa.array([1, 2], pa.timestamp("us", "UTC"))
+    store = {(0,): (to_blob(pa.table({"at": moments.cast(pa.timestamp("us", "Asia/Tokyo"))})),)}
+    segments = Segments(MagicMock(getValue=store.get), 1)
+    segments.begin(pa.table({"at": moments}))
+    found = segments.taken(np.array([1 << SEGMENT_BITS, 1]))
+    assert found.column("at").to_pylist() == [moments[0].as_py(), moments[1].as_py()]
+
+
+def test_rows_that_leave_an_operator_are_blobs_of_bounded_size() -> None:
+    table = pa.table({"text": ["x" * 1_000_000] * 100})
+    blobs = [row["rows"] for row in as_blobs(table)]
+    assert max(map(len, blobs)) < 40 << 20
+    assert sum(from_blob(blob).num_rows for blob in blobs) == 100
+
+
+def test_what_a_worker_says_is_told() -> None:
+    """A traceback of a worker inside an exception of Spark's: its last line, not its first."""
+    text = (
+        "[STREAM_FAILED] Query [id = 1] terminated with exception: An exception was thrown from the Python "
+        'worker:\nTraceback (most recent call last):\n  File "x.py", line 1, in f\n    g()\n'
+        "pyarrow.lib.ArrowInvalid: Schema at index 1 was different:\nSQLSTATE: XXKST"
+    )
+    assert innermost(Exception(text)) == "pyarrow.lib.ArrowInvalid: Schema at index 1 was different:"
+    denied = "java.io.FileNotFoundException: /data/x/.part (Permission denied)"
+    assert sentence_for(Exception(denied)) == "permission was denied: /data/x/.part"
 
 
 def test_only_files_of_tasks_that_ended_well_belong_to_a_batch(

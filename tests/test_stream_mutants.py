@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count
@@ -872,37 +873,68 @@ def check_checkpoint(made: dict[str, Any], folder: Path) -> None:
     """What a query was asked is kept, and one that is asked something else is refused."""
     kind = made["spark.checkpoints"].Checkpoint
     home = folder / f"checkpoint {len(list(folder.iterdir()))}"
-    assert kind(home).opened("merge", {"buckets": 4}) is None
+
+    def opened(command: str, fixed: dict[str, Any]) -> Any:
+        with kind(home) as run:
+            return run.opened(command, fixed)
+
+    assert opened("merge", {"buckets": 4}) is None
     calls: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         for name in ("fsync", "replace"):
             patch.setattr(os, name, partial(noted_call, calls, name, getattr(os, name)))
         kind(home).settle("merge", {"buckets": 4, "form": None}, {"query": "q", "version": 0, "fixed": 0})
     assert calls == ["fsync", "replace"], "there as a whole, or not at all"
-    found = kind(home).opened("merge", {"buckets": 4})
+    found = opened("merge", {"buckets": 4})
     assert found == {
         "version": 1,
         "command": "merge",
         "fixed": {"buckets": 4, "form": None},
         "query": "q",
     }
-    refuses(lambda: kind(home).opened("deliver", {"buckets": 4}), "checkpoint of causet merge")
-    refuses(lambda: kind(home).opened("merge", {"buckets": 8}), "made with buckets = 4, and now it is 8")
-    refuses(lambda: kind(home).opened("merge", {"buckets": 4, "form": "x"}), "made with form = None")
+    refuses(lambda: opened("deliver", {"buckets": 4}), "checkpoint of causet merge")
+    refuses(lambda: opened("merge", {"buckets": 8}), "made with buckets = 4, and now it is 8")
+    refuses(lambda: opened("merge", {"buckets": 4, "form": "x"}), "made with form = None")
     (home / "causet.json").write_text(json.dumps({**found, "version": 2}))
-    refuses(lambda: kind(home).opened("merge", {"buckets": 4}), "checkpoint of version 2")
+    refuses(lambda: opened("merge", {"buckets": 4}), "checkpoint of version 2")
     for text, said in (
         ("{", "is damaged"),
         ("[1]", "is not a checkpoint's"),
         ("{}", "is not a checkpoint's"),
     ):
         (home / "causet.json").write_text(text)
-        refuses(lambda: kind(home).opened("merge", {}), said)
+        refuses(lambda: opened("merge", {}), said)
     (home / "causet.json").unlink()
     (home / "spark").mkdir()
-    assert kind(home).opened("merge", {}) is None
+    assert opened("merge", {}) is None
     (home / "spark/offsets").mkdir()
-    refuses(lambda: kind(home).opened("merge", {}), "checkpoint of something else")
+    refuses(lambda: opened("merge", {}), "checkpoint of something else")
+    shutil.rmtree(home / "spark")
+    with kind(home) as first:
+        first.opened("merge", {})
+        refuses(lambda: opened("merge", {}), "somebody else runs with the checkpoint")
+    assert opened("merge", {}) is None
+    spark = home / "spark"
+    for place in ("offsets", "commits", "sources/0"):
+        (spark / place).mkdir(parents=True)
+    kind(home).check_files()
+    for batch, log in ((0, 0), (1, 2), (2, 2)):  # the last one has no new files
+        (spark / f"offsets/{batch}").write_text(f'v1\n{{}}\n{{"logOffset":{log}}}')
+    here = home / "a b"
+    for log in range(3):
+        entry = {"path": f"{here.as_uri()}{log}", "batchId": log}
+        (spark / f"sources/0/{log}").write_text(f"v1\n{json.dumps(entry)}")
+    kind(home).check_files()
+    (spark / "offsets/2").unlink()
+    refuses(kind(home).check_files, f"{here}{1} is gone")
+    Path(f"{here}1").touch()
+    refuses(kind(home).check_files, f"{here}{2} is gone")
+    Path(f"{here}2").touch()
+    kind(home).check_files()
+    for log in (1, 2):
+        Path(f"{here}{log}").unlink()
+    (spark / "commits/1").touch()
+    kind(home).check_files()
     with kind(None) as passing:
         passing.settle("merge", {}, {})
         assert passing.folder.exists()
@@ -916,6 +948,11 @@ def checkpoints(line: str, becomes: str, rule: str) -> None:
     mutant("checkpoint", "spark.checkpoints", line, becomes, rule)
 
 
+checkpoints("fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)", "pass", "one run at a time")
+checkpoints("if begun < 0 or (", "if begun < 0 or not (", "files of a batch that ended may go")
+checkpoints("if first < entry", "if first <= entry", "files of earlier batches may go")
+checkpoints("<= last and not path", "< last and not path", "files of a batch that did not end must stay")
+checkpoints("Path(unquote(urlsplit(entry", "Path((urlsplit(entry", "names may have blanks")
 checkpoints('if found["command"] != command:', "if False:", "the checkpoint of another command is refused")
 checkpoints('if found["fixed"].get(name) != value:', "if False:", "other settings are refused")
 checkpoints(
@@ -1338,11 +1375,11 @@ def check_workers(made: dict[str, Any], folder: Path) -> None:
     assert all(fits(said, code) for (_, said), code in zip(cases, codes, strict=True))
 
     home = Path(mkdtemp(dir=folder))
-    columns = {"B": pa.array([5, 6], pa.int32()), "c": [0, 0], "more": ["x", "y"]}
+    columns = {"b": pa.array([5, 6], pa.int32()), "A": ["x", "y"], "more": ["x", "y"]}
     there = pa.table({**columns, "status": ["kept", "diverted"]})
     for name in ("one", "two"):
         pq.write_table(there, home / name)
-    wanted = pa.schema([("a", pa.string()), ("b", pa.int64()), ("C", pa.int64()), ("status", pa.string())])
+    wanted = pa.schema([("a", pa.string()), ("b", pa.int64()), ("status", pa.string())])
     named = pa.RecordBatch.from_pylist([{"path": f"file:{home / name}", "now": 7} for name in ("two", "one")])
     seen: list[int] = []
 
@@ -1351,11 +1388,14 @@ def check_workers(made: dict[str, Any], folder: Path) -> None:
         return some
 
     found = list(direct.FromFiles(wanted, prepared, lambda batches: batches)(iter([named])))
-    whole = {"a": None, "b": 5, "C": 0, "status": "kept"}
+    whole = {"a": None, "b": 5, "status": "kept"}
     expected = [whole, {**whole, "b": 6, "status": "diverted"}]
     assert [row for batch in found for row in batch.to_pylist()] == expected * 2
     assert set(seen) == {7}
     refuses(lambda: list(direct.read(home / "none", wanted)), f"{home / 'none'} cannot be read: No such file")
+
+    pq.write_table(pa.table({"b": ["5"]}), home / "other")
+    refuses(lambda: list(direct.read(home / "other", wanted)), "column 'b' is string, and was int64 before")
 
     direct.TaskContext = MagicMock()
     direct.TaskContext.get().partitionId.return_value = 3
@@ -1386,12 +1426,8 @@ by_workers(
     "in reversed(list(enumerate(found))):", "in enumerate(found):", "workers name the first fault", JUDGE
 )
 by_workers("self.settings.epsilon, now)", "self.settings.epsilon)", "workers know the time", JUDGE)
-by_workers("there.get(name, there.get(name.lower()))", "there.get(name)", "capitals do not count")
-by_workers(
-    "zip(names, schema, strict=True)",
-    "zip(names[::-1], schema, strict=True)",
-    "columns stand where they are wanted",
-)
+by_workers("if field.name in there.names", "if True", "what a file lacks is null")
+by_workers("if _kind(found) != _kind(wanted):", "if False:", "a column of another kind is refused")
 by_workers("(KEPT, pc.invert(aside))", "(KEPT, aside)", "what is diverted is not among what is kept")
 by_workers("if self.divides else None", "", "where nothing goes aside, everything is kept")
 by_workers("-{task.taskAttemptId()}", "", "a task that is run again writes another file")

@@ -7,8 +7,16 @@ since importing it would put the module in the function's place.
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from causet.spark.java import cache_folder, writable_cache
+
+if not os.access(Path(__file__).parents[1] / "kernels", os.W_OK) and cache_folder() is None:
+    # Where neither the package nor a home can be written to, numba would refuse to load a kernel.
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(writable_cache() / "numba"))
 
 if TYPE_CHECKING:
     from causet.spark.asserting import assert_causally_ordered

@@ -15,10 +15,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming.readwriter import DataStreamReader
@@ -33,6 +33,8 @@ from causet.spark.kafka import PER_BATCH as MESSAGES_PER_BATCH
 from causet.spark.kafka import Address, KafkaSink, read_kafka
 
 JSON_NAMES, PARQUET_NAMES = (".jsonl", ".json", ".ndjson", ".jsonl.gz", ".json.gz"), (".parquet",)
+PATTERNS = {"jsonl": "*.{jsonl,json,ndjson,jsonl.gz,json.gz}", "parquet": "*.parquet"}
+PARQUET_MARK = b"PAR1"
 PER_BATCH = 1000
 """Files that one batch takes."""
 
@@ -45,6 +47,8 @@ def inputs(path: Path) -> list[tuple[str, Path]]:
         raise BadInput(f"{path}: cannot be read: {reason(error)}") from None
     if files is None:
         raise BadInput(f"{path}: there is no such file or folder")
+    if not os.access(path, os.R_OK):  # of a folder that cannot be read, nothing is listed
+        raise BadInput(f"{path} cannot be read: permission denied")
     return [
         (form, file)
         for file in files
@@ -65,8 +69,17 @@ def form_of(path: Path) -> str | None:
 
 
 def has_columns_in_names(path: Path) -> bool:
-    """Whether folders give the value of a column in their names, such as `day=2024-05-01`."""
-    return any("=" in part for _, file in inputs(path) for part in file.relative_to(path).parts[:-1])
+    """Whether folders give the value of a column in their names, such as `day=2024-05-01`; BadInput if some
+    files are in such folders and others are not: Spark would leave these out."""
+    named: dict[bool, Path] = {}
+    for _, file in inputs(path):
+        named[any("=" in part for part in file.relative_to(path).parts[:-1])] = file
+    if len(named) > 1:
+        raise BadInput(
+            f"{path}: {named[True].relative_to(path)} is in a folder that gives the value of a column, and "
+            f"{named[False].relative_to(path)} is not; give them folders of their own"
+        )
+    return True in named
 
 
 def await_form(path: Path, follow: bool, idle: Callable[[], None] = lambda: None) -> str:
@@ -79,15 +92,20 @@ def await_form(path: Path, follow: bool, idle: Callable[[], None] = lambda: None
     return form
 
 
+Reader = TypeVar("Reader", DataFrameReader, DataStreamReader)
 LOOKED_AT = 1000
 """Lines of a file, to see what is in it."""
 
 
 def check_messages(path: Path) -> None:
     """BadInput if files cannot be read, or have nothing in them that looks like a message."""
-    for _, file in inputs(path):
+    for form, file in inputs(path):
         if not os.access(file, os.R_OK):
             raise BadInput(f"{file} cannot be read: permission denied")
+        if ":" in file.name:
+            raise BadInput(f"{file}: Spark reads no file with a colon in its name; rename it")
+        if form == "parquet":
+            _check_parquet(file)
     plain = [file for form, file in inputs(path) if form == "jsonl" and file.suffix != ".gz"]
     if not plain:
         return
@@ -99,6 +117,17 @@ def check_messages(path: Path) -> None:
             f"{path} is a trace; `causet convert {path} --to cloudevents -o messages.jsonl` makes messages "
             "of it"
         )
+
+
+def _check_parquet(file: Path) -> None:
+    """BadInput if that is not how a Parquet file begins and ends."""
+    with file.open("rb") as stream:
+        begin, size = stream.read(4), stream.seek(0, 2)
+        if not size:
+            raise BadInput(f"{file} is empty")
+        stream.seek(max(size - 4, 0))
+        if size < 12 or begin != PARQUET_MARK or stream.read(4) != PARQUET_MARK:
+            raise BadInput(f"{file} is no Parquet file, or only a part of one")
 
 
 def _objects(file: Path) -> Iterator[dict[str, Any]]:
@@ -114,8 +143,9 @@ def _objects(file: Path) -> Iterator[dict[str, Any]]:
 def schema_of(spark: SparkSession, path: Path, form: str) -> T.StructType:
     """The columns of the files that are there."""
     if form == "parquet":
-        return spark.read.option("mergeSchema", "true").parquet(_url(path)).schema
-    found = spark.read.option("columnNameOfCorruptRecord", MALFORMED).json(_url(path)).schema
+        return _all_of(spark.read, path, form).option("mergeSchema", "true").parquet(_url(path)).schema
+    reader = _all_of(spark.read, path, form).option("columnNameOfCorruptRecord", MALFORMED)
+    found = reader.json(_url(path)).schema
     fields = [field for field in found.fields if field.name != MALFORMED]
     return T.StructType([*fields, T.StructField(MALFORMED, T.StringType())])
 
@@ -124,7 +154,7 @@ def arriving(
     spark: SparkSession, path: Path, form: str, schema: T.StructType, per_batch: int = PER_BATCH
 ) -> DataFrame:
     """The messages as a stream."""
-    reader = _stream(spark, per_batch).schema(schema)
+    reader = _stream(spark, path, form, per_batch).schema(schema)
     if form == "parquet":
         return reader.parquet(_place(path))
     reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", MALFORMED)
@@ -135,7 +165,9 @@ def arriving_files(
     spark: SparkSession, path: Path, schema: T.StructType, per_batch: int = PER_BATCH
 ) -> ParquetFiles:
     """The messages in Parquet files as a stream, for workers that read them."""
-    files = _stream(spark, per_batch).schema(ONLY_NAMES).format("binaryFile").load(_place(path))
+    files = (
+        _stream(spark, path, "parquet", per_batch).schema(ONLY_NAMES).format("binaryFile").load(_place(path))
+    )
     return ParquetFiles(files, arriving(spark, path, "parquet", schema, per_batch))
 
 
@@ -144,10 +176,21 @@ def columns_of(messages: DataFrame | ParquetFiles) -> T.StructType:
     return (messages.rows if isinstance(messages, ParquetFiles) else messages).schema
 
 
-def _stream(spark: SparkSession, per_batch: int) -> DataStreamReader:
+def _stream(spark: SparkSession, path: Path, form: str, per_batch: int) -> DataStreamReader:
     # Otherwise Spark leaves out, without a word, files that are a week older than the newest one.
-    reader = spark.readStream.option("maxFileAge", "36500d")
+    reader = _all_of(spark.readStream, path, form).option("maxFileAge", "36500d")
     return reader.option("maxFilesPerTrigger", per_batch)
+
+
+def _all_of(reader: Reader, path: Path, form: str) -> Reader:
+    """Of a folder, every file with a name of the form, in folders below it too, and none of them twice."""
+    if path.is_file():
+        return reader
+    if not has_columns_in_names(path):
+        reader = reader.option("recursiveFileLookup", "true")
+    # Spark would take a name such as [x].parquet for a pattern, and read what it fits as well.
+    reader = reader.option("__globPaths__", "false")
+    return reader.option("pathGlobFilter", PATTERNS[form])
 
 
 def _place(path: Path) -> str:
@@ -156,9 +199,10 @@ def _place(path: Path) -> str:
 
 def still(spark: SparkSession, path: Path, form: str) -> DataFrame:
     """The messages that are there now, in the order of files and lines."""
+    reader = _all_of(spark.read, path, form)
     if form == "parquet":
-        return spark.read.parquet(_url(path))
-    return spark.read.option("columnNameOfCorruptRecord", MALFORMED).json(_url(path))
+        return reader.parquet(_url(path))
+    return reader.option("columnNameOfCorruptRecord", MALFORMED).json(_url(path))
 
 
 def in_files() -> Column:
@@ -201,6 +245,8 @@ class Query:
             form, name = "kafka" if address else await_form(Path(source), follow), uuid4().hex
         if address is None and begun is None:
             check_messages(Path(source))
+        if address is None:
+            kept.check_files()
         target = cls._target(sink, begun["written_as"] if begun else written_as, form, name)
         target.prepare(fresh=begun is None)
         target.clean()

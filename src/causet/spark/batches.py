@@ -48,6 +48,8 @@ class FileSink:
     def prepare(self, fresh: bool) -> None:
         """Make the folders; BadInput if that cannot be, or if a fresh query finds rows there."""
         for folder in (self.folder, *([diverted_beside(self.folder)] if self.aside else [])):
+            if folder.exists() and not folder.is_dir():
+                raise BadInput(f"{folder} is no folder; give the name of a folder to write")
             try:
                 folder.mkdir(exist_ok=True)
                 found = [each.name for each in folder.iterdir()]

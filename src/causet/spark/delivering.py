@@ -36,7 +36,7 @@ from causet.spark.bucket import (
     Settings,
     receivers_of,
 )
-from causet.spark.direct import ParquetFiles, buckets_of, is_plain
+from causet.spark.direct import ParquetFiles, buckets_of, is_direct
 from causet.spark.durations import milliseconds
 from causet.spark.packing import (
     BUCKET,
@@ -210,7 +210,7 @@ def _packed(messages: DataFrame, settings: Settings, files: ParquetFiles | None)
     extra = [receiver.alias(RECEIVER)] if settings.receiver == RECEIVER else []
     if settings.parent is None and not isinstance(messages.schema[settings.sequence].dataType, T.LongType):
         extra.append(F.expr(f"try_cast({quoted(settings.sequence)} as bigint)").alias(NUMBER))
-    if files is not None and not extra and is_plain(messages.schema):
+    if files is not None and is_direct(files) and not extra:
         return files.through(WithBucket(settings), Pack(), PACKED)
     return messages.select(bucket.alias(f"{OWN}bucket"), *extra, "*").mapInArrow(Pack(), PACKED)
 

@@ -31,8 +31,18 @@ from causet.spark.packing import Array, Batches, text_column, together
 
 ONLY_NAMES = "path string, modificationTime timestamp, length long, content binary"
 """What Spark's reader of whole files gives; it reads no content that nobody asks for."""
-READ_BYTES, READ_ROWS = 16 << 20, 1 << 16
-"""Of a file at a time."""
+READ_BYTES, READ_ROWS, PROBED_ROWS = 16 << 20, 1 << 16, 64
+"""Of a file at a time; and rows by which is seen how large they are."""
+ALIKE = (
+    (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+    (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary),
+    (pa.types.is_integer,),
+    (pa.types.is_floating,),
+    (pa.types.is_decimal,),
+    (pa.types.is_timestamp,),
+    (pa.types.is_list, pa.types.is_large_list),
+)
+"""Types of which one can stand for another."""
 SAME_EVERYWHERE = (
     T.StringType,
     T.BinaryType,
@@ -52,6 +62,13 @@ PLACES = KEPT, ASIDE = "kept", "aside"
 """Folders of what goes into a sink, and of what is diverted."""
 SEED = 42
 """Of Spark's hash."""
+
+
+def is_direct(files: ParquetFiles | None) -> bool:
+    """Whether workers would read these files just as Spark does."""
+    if files is None or not is_plain(files.rows.schema):
+        return False
+    return files.rows.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
 
 
 def is_plain(kind: T.DataType) -> bool:
@@ -111,26 +128,44 @@ def read(path: Path, schema: pa.Schema) -> Batches:
     """The rows of a file, with these columns: what it lacks is null, what else it has is left out."""
     try:
         path.open("rb").close()  # Python says more plainly why it cannot
-        with pq.ParquetFile(path) as file:
-            # Spark takes no notice of capitals.
-            there = {name.lower(): name for name in file.schema_arrow.names}
-            there |= {name: name for name in file.schema_arrow.names}
-            names = [there.get(name, there.get(name.lower())) for name in schema.names]
-            wanted = None if set(names) == set(file.schema_arrow.names) else [name for name in names if name]
-            for batch in file.iter_batches(_rows_at_a_time(file.metadata), columns=wanted):
+        with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+            there = file.schema_arrow
+            wanted = [field.name for field in schema if field.name in there.names]
+            for name in wanted:
+                _check_type(path, there.field(name), schema.field(name).type)
+            for batch in file.iter_batches(_rows_at_a_time(file, wanted), columns=wanted):
                 columns = [
-                    batch.column(name) if name else pa.nulls(batch.num_rows, field.type)
-                    for name, field in zip(names, schema, strict=True)
+                    batch.column(field.name) if field.name in wanted else pa.nulls(batch.num_rows, field.type)
+                    for field in schema
                 ]
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)  # with the types of the schema
+    except KeyError:
+        raise BadInput(f"{path} cannot be read: a column stands in it twice") from None
     except (pa.ArrowException, OSError) as error:
         said = reason(error) if isinstance(error, OSError) else str(error).partition("\n")[0]
         raise BadInput(f"{path} cannot be read: {said}") from None
 
 
-def _rows_at_a_time(about: pq.FileMetaData) -> int:
-    size: int = sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
-    return max(1, min(READ_ROWS, READ_BYTES * int(about.num_rows) // max(size, 1)))
+def _check_type(path: Path, field: pa.Field, wanted: pa.DataType) -> None:
+    """BadInput if a column of a file is something else than it is in the query; its width may differ."""
+    found = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if _kind(found) != _kind(wanted):
+        raise BadInput(f"{path} cannot be read: column {field.name!r} is {found}, and was {wanted} before")
+
+
+def _kind(found: pa.DataType) -> object:
+    for number, alike in enumerate(ALIKE):
+        if any(fits(found) for fits in alike):
+            return number
+    return found.id
+
+
+def _rows_at_a_time(file: pq.ParquetFile, columns: list[str]) -> int:
+    """So many that they fit into memory, by the size of the first ones: packed, a repeated value is small."""
+    first = next(file.iter_batches(PROBED_ROWS, columns=columns), None)
+    if first is None or not first.num_rows:
+        return READ_ROWS
+    return int(max(1, min(READ_ROWS, READ_BYTES * first.num_rows // max(first.nbytes, 1))))
 
 
 def buckets_of(names: pa.Array, buckets: int) -> Array:

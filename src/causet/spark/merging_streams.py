@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from causet.delivery import DELIVERED, DIVERTED, LATE
-from causet.spark.direct import ParquetFiles, is_plain
+from causet.spark.direct import ParquetFiles, is_direct
 from causet.spark.merging import FOUND, PROBLEM, STATUS, Times, faults, problem_with, problems
 from causet.spark.packing import (
     TAKEN,
@@ -88,7 +88,7 @@ def merge_stream(
     """The operator between its packers. From files that have the numbers as such, without Spark's rows."""
     use_rocks(stamped.sparkSession)
     pack = PackByTime(settings)
-    if files is not None and settings.times == FOUND and is_plain(files.rows.schema):
+    if files is not None and is_direct(files) and settings.times == FOUND:
         packed = files.through(Judge(settings), pack, PACKED)
     else:
         now = F.unix_millis(F.current_timestamp())

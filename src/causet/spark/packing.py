@@ -20,10 +20,10 @@ from pyspark.sql import types as T
 Array = np.ndarray[Any, Any]
 Batches = Iterator[pa.RecordBatch]
 
-BLOB_ROWS, BLOB_BYTES = 1 << 18, 1 << 28
+BLOB_ROWS, BLOB_BYTES = 1 << 18, 1 << 25
 """Rows that are looked at together, at most; and bytes, about."""
-OUT_ROWS = 1 << 16
-"""Rows of a blob that leaves an operator."""
+OUT_ROWS, OUT_BYTES = 1 << 16, 1 << 25
+"""Rows of a blob that leaves an operator, at most; and bytes, about."""
 TAKEN = "taken"
 """The name of the count of rows that came."""
 BUCKET, ENDED, ROWS = "bucket", "ended", "rows"

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from causet.model import BadInput
-from causet.spark.packing import OUT_ROWS, from_blob, to_blob
+from causet.spark.packing import OUT_BYTES, OUT_ROWS, from_blob, to_blob
 
 Array = np.ndarray[Any, Any]
 
@@ -78,6 +78,8 @@ class Segments:
         tables = [self._segment(int(each)) for each in which]
         if len(tables) == 1:
             return tables[0].take(pa.array(rows))
+        # Those that came when the session had another time zone say so in the types of their columns.
+        tables = [table.cast(tables[-1].schema) for table in tables]
         begins = np.concatenate([[0], np.cumsum([table.num_rows for table in tables])])
         return pa.concat_tables(tables).take(pa.array(begins[np.searchsorted(which, segments)] + rows))
 
@@ -142,5 +144,6 @@ class Holder(StatefulProcessor):
 
 def as_blobs(table: pa.Table, **about: Any) -> Iterator[Row]:
     """The rows that leave an operator, some at a time."""
-    for begin in range(0, table.num_rows, OUT_ROWS):
-        yield Row(rows=to_blob(table.slice(begin, OUT_ROWS)), **about)
+    rows = max(1, min(OUT_ROWS, OUT_BYTES * table.num_rows // max(table.nbytes, 1)))
+    for begin in range(0, table.num_rows, rows):
+        yield Row(rows=to_blob(table.slice(begin, rows)), **about)

@@ -15,13 +15,19 @@ from causet.model import BadInput
 
 _CAUSE = re.compile(r"^(?:Caused by: |: )?([\w.$]+(?:Exception|Error))(?:: (.*))?$", re.MULTILINE)
 
+_IN_PYTHON = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(\S.*)$", re.MULTILINE)
+"""What an exception in a worker says, at the end of its traceback."""
+
+DENIED = "permission was denied"
+_DENIED = re.compile(r"(/[^\s:'\"()]+)\W{1,20}Permission denied|Permission denied: '?(/[^\s'\"]+)")
+
 SENTENCES: tuple[tuple[str, str], ...] = (
     (
         "No space left on device|Disk quota exceeded",
         "the disk is full; make room, or name another one (for what Spark keeps meanwhile: "
         "--conf spark.local.dir=FOLDER)",
     ),
-    ("Permission denied|AccessControlException|AccessDeniedException", "permission was denied"),
+    ("Permission denied|AccessControlException|AccessDeniedException", DENIED),
     ("Read-only file system", "the file system is read-only"),
     ("Too many open files", "too many files are open; raise the limit (ulimit -n)"),
     (
@@ -36,6 +42,15 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     ),
     ("PATH_ALREADY_EXISTS", "it is there already; name another folder, or use --overwrite"),
     ("UnknownHostException", "there is no host of that name"),
+    (
+        "CANNOT_MERGE_SCHEMAS|Failed to merge incompatible data types",
+        "a column has one type in some files and another one in others; write them with the same types",
+    ),
+    ("Relative path in absolute URI", "Spark reads no file with a colon in its name; rename it"),
+    (
+        "Multiple streaming queries are concurrently using",
+        "somebody else runs with this checkpoint; wait until that has ended, or name another one",
+    ),
     ("UnsupportedFileSystemException|No FileSystem for scheme", "Spark knows no such file system"),
     ("PYTHON_VERSION_MISMATCH", "driver and workers have different versions of Python"),
     ("Connection refused|StatusCode.UNAVAILABLE", "the Spark server cannot be reached"),
@@ -54,7 +69,8 @@ def sentence_for(error: BaseException) -> str | None:
         return told[1]
     for pattern, sentence in SENTENCES:
         if re.search(pattern, text):
-            return sentence
+            place = _DENIED.search(text) if sentence == DENIED else None
+            return f"{sentence}: {place[1] or place[2]}" if place else sentence
     return None
 
 
@@ -75,10 +91,16 @@ def condition_of(error: BaseException) -> str:
 def innermost(error: BaseException) -> str:
     """What the last of the causes says, on one line."""
     text = str(error)
+    told = _IN_PYTHON.findall(text)
+    if told:
+        return shortened(told[-1].strip())
     said = [found[2] for found in _CAUSE.finditer(text) if found[2]]
     last = (said[-1] if said else text.strip().split("\n")[0]).strip()
-    first = re.sub(r"^\[[A-Z0-9_.]+\] | SQLSTATE: \w+", "", last).rstrip(".")
-    return first if len(first) <= 300 else first[:299] + "…"
+    return shortened(re.sub(r"^\[[A-Z0-9_.]+\] | SQLSTATE: \w+", "", last).rstrip("."))
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= 300 else text[:299] + "…"
 
 
 @contextmanager
