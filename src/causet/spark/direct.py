@@ -111,6 +111,8 @@ class ParquetFiles:
 
 @dataclass(frozen=True)
 class FromFiles:
+    """Reads the files that rows name, prepares their rows and packs them."""
+
     schema: pa.Schema
     prepared: Callable[[pa.RecordBatch, int], pa.RecordBatch]
     pack: Callable[[Batches], Batches]
