@@ -633,7 +633,7 @@ def test_several_files_appear_together_or_not_at_all(tmp_path: Path, monkeypatch
 
 
 def test_places_that_cannot_be_written_are_named(tmp_path: Path) -> None:
-    assert "nowhere cannot be written: there is no folder" in refused(
+    assert "nowhere cannot be written: No such file" in refused(
         lambda: write_executions(tmp_path / "nowhere" / "x.jsonl", executions())
     )
     assert "cannot be written: there is no folder" in refused(
