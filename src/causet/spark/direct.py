@@ -64,11 +64,10 @@ SEED = 42
 """Of Spark's hash."""
 
 
-def is_direct(files: ParquetFiles | None) -> bool:
+def is_direct(files: ParquetFiles) -> bool:
     """Whether workers would read these files just as Spark does."""
-    if files is None or not is_plain(files.rows.schema):
-        return False
-    return files.rows.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    capitals_count = files.rows.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    return capitals_count and is_plain(files.rows.schema)
 
 
 def is_plain(kind: T.DataType) -> bool:
