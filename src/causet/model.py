@@ -142,6 +142,22 @@ def some_of(names: Iterable[str]) -> str:
     return ", ".join(told) + (", …" if len(first) > 8 else "") or "none"
 
 
+LONGEST_NAME = 80
+
+
+def printable(name: str) -> str:
+    """A name from outside, fit for a terminal: control characters escaped, a long one shortened.
+
+    >>> printable("p1"), printable("\\x1b[31mp1"), len(printable("p" * 70_000))
+    ('p1', '\\\\x1b[31mp1', 80)
+    """
+    if name.isprintable() and len(name) <= LONGEST_NAME:
+        return name
+    head = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+    escaped = "".join(c if c.isprintable() else repr(c)[1:-1] for c in head)
+    return escaped if len(escaped) <= LONGEST_NAME else escaped[: LONGEST_NAME - 1] + "…"
+
+
 def is_text(value: object) -> bool:
     """Whether this is text that can be written: not empty, and no half of a surrogate pair."""
     return isinstance(value, str) and value != "" and not any("\ud800" <= c <= "\udfff" for c in value)

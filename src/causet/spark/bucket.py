@@ -19,7 +19,8 @@ from causet.kernels import release
 from causet.kernels.causes import Causes, read_causes, read_parents
 from causet.kernels.holding import NOWHERE, Holding, Messages, Outcome
 from causet.model import BadInput
-from causet.spark.packing import TAKEN, from_blob, in_one_piece, text_column
+from causet.spark.books import READ
+from causet.spark.packing import OWN, from_blob, in_one_piece, text_column
 from causet.spark.segments import Segments
 from causet.stamp import MOST_SEQUENCE
 
@@ -33,12 +34,11 @@ STATUS = {
 }
 ADDED = ("receiver", "index", "status", "waited", "missing", "problem")
 """The columns that every message gets."""
-COUNTS = (TAKEN, DELIVERED, FLAGGED, LATE, DIVERTED, "refused", "duplicates", "caused")
+COUNTS = (READ, DELIVERED, FLAGGED, LATE, DIVERTED, "refused", "duplicates", "caused")
 """What is counted: rows that came, messages by status, rows that are no message, dropped copies; and of the
 messages that came, those that name a cause."""
 MALFORMED = "malformed"
 """The column of lines that are no JSON, where messages come from files."""
-OWN = "__causet_"
 RECEIVER, NUMBER = f"{OWN}receiver", f"{OWN}number"
 """Columns beside those of the user: the receiver as text; the sequence as a number, if it is none."""
 ALL = "all"
@@ -89,7 +89,6 @@ class Bucket:
         settings = self.settings
         tables = [from_blob(blob) for blob in blobs]
         table = pa.concat_tables(tables).combine_chunks() if tables else None
-        self._counts[TAKEN] += table.num_rows if table is not None else 0
         messages, refused = _messages(table, settings, self.segments.begin(table))
         self._counts["caused"] += int((np.diff(messages.cause_begin) > 0).sum())
         before = self.holding.place
@@ -125,6 +124,10 @@ class Bucket:
                     self._counts[STATUS[code]] += count
             yield _with_results(self.segments, outcome, settings)
         self.segments.keep(before, self.holding.place)
+
+    def was_read(self, rows: int) -> None:
+        """So many rows were read, for this bucket or another one."""
+        self._counts[READ] += rows
 
     def report(self) -> dict[str, Any]:
         oldest, blocked = self._blocked() if len(self.holding) else (None, None)

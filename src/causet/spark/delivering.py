@@ -25,12 +25,12 @@ from pyspark.sql import types as T
 from causet.delivery import POLICIES, WAIT
 from causet.kernels.holding import Holding
 from causet.model import BadInput
+from causet.spark.books import READ
 from causet.spark.bucket import (
     ADDED,
     ALL,
     COUNTS,
     NUMBER,
-    OWN,
     RECEIVER,
     Bucket,
     Settings,
@@ -41,6 +41,7 @@ from causet.spark.durations import milliseconds
 from causet.spark.packing import (
     BUCKET,
     ENDED,
+    OWN,
     PACKED,
     ROWS,
     Batches,
@@ -321,6 +322,7 @@ class Deliverer(Holder):
         size = 0
         for row in rows:
             now = max(now, row[NOW])
+            bucket.was_read(row[READ])
             if row[ENDED] is not None:
                 ended = max(ended or 0, row[ENDED])
             if row[ROWS] is not None:

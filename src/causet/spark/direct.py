@@ -8,9 +8,9 @@ workers write them. Spark still says which files are new, which batch they belon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -91,10 +91,17 @@ def arrow_schema(schema: T.StructType, spark: SparkSession) -> pa.Schema:
 
 @dataclass(frozen=True)
 class ParquetFiles:
-    """A stream of Parquet files: their names, and the same as Spark's rows, for whoever needs these."""
+    """A stream of Parquet files: their names, and the same as Spark's rows, where rows are needed."""
 
     files: DataFrame
     rows: DataFrame
+    in_files: Mapping[str, str] = field(default_factory=dict)
+    """the columns that have another name in the files, and that name"""
+
+    def renamed(self, names: Mapping[str, str]) -> ParquetFiles:
+        """The same messages, with other names for some columns."""
+        rows = self.rows.withColumnsRenamed(dict(names))
+        return replace(self, rows=rows, in_files={new: old for old, new in names.items()})
 
     def through(
         self,
@@ -103,7 +110,9 @@ class ParquetFiles:
         packed: str,
     ) -> DataFrame:
         """The rows of the files, read, prepared (with the time of the batch in ms) and packed by workers."""
-        task = FromFiles(arrow_schema(self.rows.schema, self.rows.sparkSession), prepared, pack)
+        schema = arrow_schema(self.rows.schema, self.rows.sparkSession)
+        there = pa.schema([each.with_name(self.in_files.get(each.name, each.name)) for each in schema])
+        task = FromFiles(there, schema.names, prepared, pack)
         now = F.unix_millis(F.current_timestamp())
         return self.files.select("path", now.alias("now")).mapInArrow(task, packed)
 
@@ -113,12 +122,15 @@ class FromFiles:
     """Reads the files that rows name, prepares their rows and packs them."""
 
     schema: pa.Schema
+    """of the files"""
+    names: list[str]
+    """of the columns from here on"""
     prepared: Callable[[pa.RecordBatch, int], pa.RecordBatch]
     pack: Callable[[Batches], Batches]
 
     def __call__(self, files: Batches) -> Batches:
         yield from self.pack(
-            self.prepared(rows, now)
+            self.prepared(rows.rename_columns(self.names), now)
             for batch in files
             for path, now in zip(*(column.to_pylist() for column in batch.columns), strict=True)
             for rows in read(Path(path.removeprefix("file:")), self.schema)

@@ -25,10 +25,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from causet.delivery import DELIVERED, DIVERTED, LATE
+from causet.spark.books import READ
 from causet.spark.direct import ParquetFiles, is_direct
 from causet.spark.merging import FOUND, PROBLEM, STATUS, Times, faults, problem_with, problems
 from causet.spark.packing import (
-    TAKEN,
+    OWN,
     Batches,
     Blobs,
     from_blob,
@@ -44,11 +45,10 @@ Array = np.ndarray[Any, Any]
 
 SLICE = 100
 """Width of a slice of time, in ms."""
-OWN = "__causet_"
 CODE = f"{OWN}problem"
 PACKED = "bucket int, lowest long, progress string, rows binary"
 """A blob of messages for one bucket; or, for every bucket, what a worker has seen of the sources."""
-COUNTS = (TAKEN, DELIVERED, LATE, "refused", "duplicates")
+COUNTS = (READ, DELIVERED, LATE, "refused", "duplicates")
 OUT = "part int, slice long, rows binary, held long, oldest long, blocked string, bound long, " + ", ".join(
     f"{name} long" for name in COUNTS
 )
@@ -321,7 +321,7 @@ class Slices:
         tables = [from_blob(blob) for blob in blobs]
         table = pa.concat_tables(tables).combine_chunks() if tables else None
         if table is not None:
-            self._counts[TAKEN] += table.num_rows
+            self._counts[READ] += table.num_rows
             refused = table.column(CODE).is_valid().to_numpy()
             if refused.any():
                 self._counts["refused"] += int(refused.sum())

@@ -17,6 +17,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from causet.spark.books import READ
+
 Array = np.ndarray[Any, Any]
 Batches = Iterator[pa.RecordBatch]
 
@@ -24,12 +26,15 @@ BLOB_ROWS, BLOB_BYTES = 1 << 18, 1 << 25
 """Rows that are looked at together, at most; and bytes, about."""
 OUT_ROWS, OUT_BYTES = 1 << 16, 1 << 25
 """Rows of a blob that leaves an operator, at most; and bytes, about."""
-TAKEN = "taken"
-"""The name of the count of rows that came."""
+OWN = "__causet_"
+"""Columns that begin so are ours."""
+FAULT, SIZE = f"{OWN}fault", f"{OWN}size"
+"""Why a row is not a message, where that was seen before the operator; and how many bytes it would take in
+the sink, where that has a limit."""
 BUCKET, ENDED, ROWS = "bucket", "ended", "rows"
-PACKED = f"{BUCKET} int, {ENDED} long, {ROWS} binary"
-"""A blob of messages for one bucket. A row without blob only tells that time goes by; `ended` is the moment
-up to which whoever came has no patience left."""
+PACKED = f"{BUCKET} int, {ENDED} long, {READ} long, {ROWS} binary"
+"""A blob of messages for one bucket. A row without a blob only says that time goes by; `ended` is the moment
+up to which patience has ended. `read` counts the rows that a packer was given, once each."""
 
 
 def stretches(values: Array) -> list[tuple[int, int]]:
@@ -84,17 +89,21 @@ class Pack:
         if len(cuts) > 1:
             rows = rows.take(pa.array(order))
         blobs = [to_blob(rows.slice(begin, end - begin)) for begin, end in cuts]
-        return packed_batch([int(buckets[order[begin]]) for begin, _ in cuts], None, blobs)
+        where = [int(buckets[order[begin]]) for begin, _ in cuts]
+        return packed_batch(where, None, blobs, table.num_rows)
 
 
-def packed_batch(buckets: list[int], ended: int | None, blobs: Sequence[bytes | None]) -> pa.RecordBatch:
+def packed_batch(
+    buckets: list[int], ended: int | None, blobs: Sequence[bytes | None], read: int = 0
+) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [
             pa.array(buckets, pa.int32()),
             pa.array([ended] * len(buckets), pa.int64()),
+            pa.array([read, *([0] * len(buckets))][: len(buckets)], pa.int64()),
             pa.array(blobs, pa.binary()),
         ],
-        names=[BUCKET, ENDED, ROWS],
+        names=[BUCKET, ENDED, READ, ROWS],
     )
 
 

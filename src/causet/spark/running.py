@@ -11,8 +11,9 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from causet.spark.books import READ
 from causet.spark.checkpoints import Checkpoint
-from causet.spark.packing import TAKEN, Blobs
+from causet.spark.packing import Blobs
 
 MOST_BATCHES = 1000
 """Of which a report tells."""
@@ -65,11 +66,11 @@ class Progress:
         self.batches += 1
         found = event["observedMetrics"].get(observed)
         values = found.asDict() if found is not None else {}
-        taken = values.get(TAKEN) or 0
+        taken = values.get(READ) or 0
         self.taken += taken
         left = 0
         for name, value in values.items():
-            if name in ("held", "oldest", "blocked", "bound", TAKEN):
+            if name in ("held", "oldest", "blocked", "bound", READ):
                 continue
             self.counts[name] = self.counts.get(name, 0) + (value or 0)
             left += (value or 0) if name not in STAY else 0

@@ -1,0 +1,60 @@
+"""The books of a stream: what came in, and what became of it.
+
+    held before + read = delivered + flagged + late + diverted + conflicts + duplicates + heartbeats + held
+
+`read` is counted where rows are read, everything else where their fate is decided. A run whose books do not
+balance has lost or doubled something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+READ = "read"
+CONFLICTS, DUPLICATES, HEARTBEATS = "conflicts", "duplicates", "heartbeats"
+OUTCOMES = ("delivered", "flagged", "late", "diverted", CONFLICTS, DUPLICATES, HEARTBEATS)
+"""What can become of a row that is not held any longer."""
+REFUSED = "refused"
+"""Of those that are diverted, rows that are not messages."""
+
+
+@dataclass(frozen=True)
+class Books:
+    """What a run read, and what became of it.
+
+    >>> books = Books(held_before=1, counts={"read": 4, "delivered": 2, "duplicates": 1}, held=2)
+    >>> books.balance
+    True
+    >>> print(books)
+    held before 1 + read 4 = delivered 2 + duplicates 1 + held 2
+    """
+
+    held_before: int
+    counts: Mapping[str, int]
+    held: int
+    unreadable_files: int = 0
+
+    @property
+    def balance(self) -> bool:
+        return self.held_before + self._count(READ) == sum(map(self._count, OUTCOMES)) + self.held
+
+    def _count(self, name: str) -> int:
+        return self.counts.get(name, 0)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "held_before": self.held_before,
+            READ: self._count(READ),
+            **{name: self._count(name) for name in OUTCOMES},
+            "held": self.held,
+            "unreadable_files": self.unreadable_files,
+            "balance": self.balance,
+        }
+
+    def __str__(self) -> str:
+        fates = [f"{name} {self._count(name):,}" for name in OUTCOMES if self._count(name)]
+        equal = "=" if self.balance else "≠"
+        left = f"held before {self.held_before:,} + read {self._count(READ):,}"
+        return f"{left} {equal} {' + '.join([*fates, f'held {self.held:,}'])}"
