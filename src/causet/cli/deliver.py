@@ -105,10 +105,11 @@ def deliver(
       causet deliver kafka://localhost:9092/orders kafka://localhost:9092/delivered --missing wait --follow
     """
     from causet.cli.live import live_display
-    from causet.spark.arrivals import Query, columns_of
+    from causet.spark.arrivals import columns_of
     from causet.spark.checkpoints import Checkpoint
     from causet.spark.delivering import OBSERVED
     from causet.spark.delivering import deliver as delivering
+    from causet.spark.query import Query
 
     settings: dict[str, Any] = {
         "missing": missing,

@@ -75,9 +75,10 @@ def merge(
       causet merge inbox merged --epsilon 50ms --delta 2s --checkpoint state --follow --exclude sensor7
     """
     from causet.cli.live import live_display
-    from causet.spark.arrivals import Query, columns_of
+    from causet.spark.arrivals import columns_of
     from causet.spark.checkpoints import Checkpoint
     from causet.spark.merging import merge as merging
+    from causet.spark.query import Query
 
     transform = merging(epsilon=epsilon, delta=delta, sources=expect, exclude=exclude, buckets=buckets)
     fixed = {"source": source, "sink": sink, "buckets": buckets}
