@@ -54,7 +54,7 @@ class Files:
         self._inbox, self._folder, self._count = folder / "inbox", folder / "delivered", 0
         self._inbox.mkdir()
         target = FileSink(self._folder, "jsonl")
-        target.prepare(fresh=True)
+        target.claim("demo", {})
         self.sink: Sink = target
 
     def publish(self, envelope: Envelope) -> None:

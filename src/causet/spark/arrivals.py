@@ -10,7 +10,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -47,8 +47,15 @@ def inputs(path: Path) -> list[tuple[str, Path]]:
         (form, file)
         for file in files
         for form, names in (("jsonl", JSON_NAMES), ("parquet", PARQUET_NAMES))
-        if file.name.endswith(names) and not file.name.startswith((".", "_")) and file.is_file()
+        if file.name.endswith(names) and not _is_hidden(file, path) and file.is_file()
     ]
+
+
+def _is_hidden(file: Path, path: Path) -> bool:
+    """Whether readers leave out a file because of its name, or that of a folder below the path."""
+    folders = file.relative_to(path).parts[:-1]
+    names = [file.name, *(name for name in folders if "=" not in name)]
+    return any(name.startswith((".", "_")) for name in names)
 
 
 def form_of(path: Path) -> str | None:
@@ -145,7 +152,12 @@ def schema_of(spark: SparkSession, path: Path, form: str) -> T.StructType:
 
 
 def arriving(
-    spark: SparkSession, path: Path, form: str, schema: T.StructType, per_batch: int = PER_BATCH
+    spark: SparkSession,
+    path: Path,
+    form: str,
+    schema: T.StructType,
+    per_batch: int = PER_BATCH,
+    without: Sequence[str] = (),
 ) -> DataFrame:
     """The messages as a stream."""
     reader = _stream(spark, path, form, per_batch).schema(schema)
@@ -156,12 +168,17 @@ def arriving(
 
 
 def arriving_files(
-    spark: SparkSession, path: Path, schema: T.StructType, per_batch: int = PER_BATCH
+    spark: SparkSession,
+    path: Path,
+    schema: T.StructType,
+    per_batch: int = PER_BATCH,
+    without: Sequence[str] = (),
 ) -> ParquetFiles:
     """The messages in Parquet files as a stream, for workers that read them."""
     files = (
         _stream(spark, path, "parquet", per_batch).schema(ONLY_NAMES).format("binaryFile").load(_place(path))
     )
+    files = files.where(~F.col("path").isin([f"file:{each}" for each in without]))
     return ParquetFiles(files, arriving(spark, path, "parquet", schema, per_batch))
 
 

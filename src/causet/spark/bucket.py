@@ -117,6 +117,7 @@ class Bucket:
         }
         if problems:
             self._counts["refused"] += len(problems)
+            self._counts[DIVERTED] += len(problems)
             yield _with_problems(self.segments, problems, settings)
         if len(outcome.place):
             for code, count in enumerate(np.bincount(outcome.status).tolist()):

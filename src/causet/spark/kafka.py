@@ -294,6 +294,17 @@ class KafkaSink:
     def batches(self) -> str:
         return f"{self.topic}-batches"
 
+    most_bytes: int | None = None
+
+    def check(self, name: str, fresh: bool) -> None:
+        """Nothing yet."""
+
+    def withdraw(self) -> None:
+        """Nothing yet."""
+
+    def claim(self, name: str, about: object) -> None:
+        self.prepare(True)
+
     def prepare(self, fresh: bool) -> None:
         """Make sure of the topic of batches, which keeps the last record of every query."""
         kafka = client()
