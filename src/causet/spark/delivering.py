@@ -41,9 +41,11 @@ from causet.spark.durations import milliseconds
 from causet.spark.packing import (
     BUCKET,
     ENDED,
+    FAULT,
     OWN,
     PACKED,
     ROWS,
+    SIZE,
     Batches,
     Blobs,
     Pack,
@@ -170,7 +172,7 @@ def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[s
     """The columns of source, sequence and causes; BadInput if one is not there, or of no use."""
     names = messages.columns
     for name in names:
-        if name.startswith(OWN):
+        if name.startswith(OWN) and name not in (FAULT, SIZE):
             raise BadInput(f"a column cannot be called {name!r}: names that begin so are used within")
 
     def need(name: str, kinds: tuple[type, ...], words: str) -> str:
@@ -288,7 +290,7 @@ class ToAll:
 
 def _with_added(schema: T.StructType) -> T.StructType:
     """The columns of messages with those that every message gets."""
-    kept = [field for field in schema.fields if field.name not in ADDED]
+    kept = [field for field in schema.fields if field.name not in (*ADDED, FAULT, SIZE)]
     added = T.StructType(
         [
             T.StructField("receiver", T.StringType()),
