@@ -65,7 +65,7 @@ def test_a_batch_that_was_written_is_run_again_with_the_settings_it_was_planned_
     command = ["deliver", inbox, tmp_path / "out", "--patience", "1h", *SMALL]
     with pytest.MonkeyPatch.context() as patch:
         dies_after_writing(patch, lambda _, sink: any(each["source"] == "b" for each in rows_in(sink.folder)))
-        with pytest.raises(BadInput):
+        with pytest.raises(BadInput, match="Died"):
             causet(*command, "--missing", "flag")
     written = bytes_in(tmp_path / "out")
     found = told(*command, "--missing", "divert")
@@ -86,10 +86,10 @@ def test_a_merge_too(tmp_path: Path) -> None:
     lines = [{"source": "a", "sequence": n, "rc": now + 10 * n, "r": now + 10 * n} for n in range(1, 9)]
     lines.append({"source": "b", "sequence": 1, "rc": now + 45, "r": now + 45})
     inbox = write_parquet(tmp_path / "in", lines, 10)
-    command = ["merge", inbox, tmp_path / "out", "--delta", "0ms", *SMALL]
+    command = ["merge", inbox, tmp_path / "out", "--delta", "1ms", *SMALL]
     with pytest.MonkeyPatch.context() as patch:
         dies_after_writing(patch, lambda *_: True)
-        with pytest.raises(BadInput):
+        with pytest.raises(BadInput, match="Died"):
             causet(*command, "--epsilon", "1ms")
     written = bytes_in(tmp_path / "out")
     assert [row["sequence"] for row in rows_in(tmp_path / "out")] == [1, 2, 3, 4]
@@ -309,7 +309,7 @@ def test_a_batch_that_is_run_again_uses_the_verdict_though_the_file_is_gone(tmp_
     command = ["deliver", tmp_path / "in", tmp_path / "out", "--missing", "wait", *SMALL]
     with pytest.MonkeyPatch.context() as patch:
         dies_after_writing(patch, lambda *_: bool(rows_in(tmp_path / "out-diverted")))
-        with pytest.raises(BadInput):
+        with pytest.raises(BadInput, match="Died"):
             causet(*command)
     written = bytes_in(tmp_path / "out-diverted")
     assert written

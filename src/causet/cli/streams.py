@@ -125,9 +125,9 @@ class Ran:
 
     def as_json(self) -> dict[str, Any]:
         """What is told of every stream."""
-        names = ("conflicts", "heartbeats", "gaps")
         return {
-            **{name: self.count(name) for name in names},
+            **{name: self.count(name) for name in ("conflicts", "heartbeats")},
+            "gaps": self.query.gaps,
             "unreadable_files": self.books.unreadable_files,
             "held": self.books.held,
             "books": self.books.as_json(),
@@ -146,6 +146,9 @@ class Ran:
         for name in self.query.renamed:
             word = printable(name)
             click.echo(f"column {word} of the input is kept as input_{word}")
+        for gap in self.query.gaps:
+            place = f"topic {printable(gap['topic'])}, partition {gap['partition']}"
+            click.echo(f"{place}: offsets {gap['from']} to {gap['to'] - 1} were gone and were skipped")
         for path, why in self.progress.unreadable.items():
             click.echo(f"{printable(path)} cannot be read and was left out: {why}")
 

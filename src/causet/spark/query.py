@@ -35,7 +35,7 @@ from causet.spark.checkpoints import Checkpoint
 from causet.spark.direct import ParquetFiles
 from causet.spark.held import has_state
 from causet.spark.kafka import PER_BATCH as MESSAGES_PER_BATCH
-from causet.spark.kafka import Address, KafkaSink, read_kafka
+from causet.spark.kafka import RETRY, Address, KafkaSink, read_gaps, read_kafka
 from causet.spark.packing import Blobs
 from causet.spark.running import Progress, Target, now_ms, run
 from causet.spark.sentences import from_spark
@@ -64,7 +64,7 @@ class Asked:
     """files"""
     gaps: str = "stop"
     """what to do where a topic has lost messages that were not read yet: stop or skip"""
-    retry: float = 300.0
+    retry: float = RETRY
     """seconds in which a broker that does not answer is asked again"""
     ends: bool = False
     """whether the end of the input ends all patience"""
@@ -94,6 +94,8 @@ class Query:
     target: Target
     begun: Mapping[str, Any] | None
     """what an earlier run wrote down"""
+    gaps: list[dict[str, Any]] = field(default_factory=list)
+    """what this run did not find in the topics any more"""
     renamed: list[str] = field(default_factory=list)
     """columns of the input that have another name in the sink, because of a column that is added"""
 
@@ -128,7 +130,16 @@ class Query:
         settings name."""
         if isinstance(self.source, Address):
             named = [column for column in self.asked.columns if column is not None]
-            return read_kafka(spark, self.source, MESSAGES_PER_BATCH, named)
+            return read_kafka(
+                spark,
+                self.source,
+                MESSAGES_PER_BATCH,
+                named,
+                gaps=self.asked.gaps,
+                gap_folder=self.kept.folder,
+                retry=self.asked.retry,
+                size=self.target.most_bytes is not None,
+            )
         self.schema = self.schema or schema_of(spark, self.source, self.form)
         path, per_batch = self.source, self.asked.per_batch
         if self.form == "parquet" and not has_columns_in_names(path):
@@ -148,6 +159,7 @@ class Query:
             self.target.claim(kept.name, {**about, "source": asked.source})
             if self.begun is None:
                 self._settle(columns)
+        known = read_gaps(kept.folder)
         held_before = self._held(spark, operator) if self.begun is not None else 0
         runs = Runs(self, spark, operator, progress, show)
         pending = kept.pending()
@@ -160,6 +172,7 @@ class Query:
         if asked.ends and not asked.follow:
             kept.end(now_ms())
             runs.to_the_end()
+        self.gaps = [gap for gap in read_gaps(kept.folder) if gap not in known]
         counts = {**progress.counts, READ: progress.taken}
         return Books(held_before, counts, self._held(spark, operator), len(progress.unreadable))
 
@@ -260,7 +273,9 @@ class Runs:
 
 def _target(asked: Asked, written_as: str, name: str) -> Target:
     address = Address.parse(asked.sink)
-    return FileSink(Path(asked.sink), written_as) if address is None else KafkaSink(address, name)
+    if address is None:
+        return FileSink(Path(asked.sink), written_as)
+    return KafkaSink(address, name, asked.retry)
 
 
 def _form(source: Path | Address, follow: bool) -> str:
