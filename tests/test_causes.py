@@ -13,7 +13,7 @@ from causet.kernels.causes import Causes, read_causes, read_parents
 from causet.model import BadStamp
 from causet.stamp import MOST_SEQUENCE, canonical, deps_of, pack_deps
 
-NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 DEPS = st.dictionaries(NAMES, st.integers(1, MOST_SEQUENCE), max_size=5)
 
 
@@ -56,6 +56,24 @@ def test_text_is_read_as_the_envelope_is(texts: list[str]) -> None:
             return None
 
     assert told(read_causes(pa.array(texts, pa.string()))) == [expected(text) for text in texts]
+
+
+@pytest.mark.parametrize("name", ["", "\\ud800", "a\\udfff", "\\udc00\\ud800"])
+def test_a_name_that_is_not_text_is_bad_in_its_own_row_only(name: str) -> None:
+    """The JSON text has an escaped half of a surrogate pair, in plain ASCII, or an empty name."""
+    odd = f'{{"{name}":1}}'
+    with pytest.raises(BadStamp, match="cannot be the name of a source"):
+        deps_of({"causaldeps": odd})
+    found = told(read_causes(pa.array(['{"a":1}', odd, f'{{"b":2,"{name}":1}}', '{"c":3}'], pa.string())))
+    assert found == [{"a": 1}, None, None, {"c": 3}]
+
+
+def test_an_empty_name_is_bad_in_every_form() -> None:
+    """Maps and packed causes have names as texts already, which have no surrogates."""
+    packed = pa.array([pack_deps({"a": 1}), pack_deps({"": 1, "b": 1}), pack_deps({"c": 2})], pa.binary())
+    maps = pa.array([[("a", 1)], [("", 1), ("b", 1)], [("c", 2)]], pa.map_(pa.string(), pa.int64()))
+    for column in (packed, maps):
+        assert told(read_causes(column)) == [{"a": 1}, None, {"c": 2}]
 
 
 @given(st.lists(st.binary(max_size=60), max_size=5))

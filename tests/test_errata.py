@@ -15,7 +15,7 @@ import pytest
 
 from causet.check.oracle import judge
 from causet.model import BadInput, Event, System, mask, named_processes, only
-from causet.protocols import PROTOCOLS, Packet, Process, make_options
+from causet.protocols import PROTOCOLS, Packet, Process, histories, make_options
 from causet.protocols.clock import key_rc, less_rc_as_printed
 from causet.simulate.schedule import Replay, Schedule, Step, read_schedule
 from exhibits import (
@@ -29,6 +29,8 @@ from exhibits import (
     until,
     without_drain,
 )
+
+report_to_later = histories._report_to_later
 
 
 def too_early(result: Replay) -> list[tuple[str, str, str]]:
@@ -90,8 +92,8 @@ def test_h4_the_history_grows_with_every_round() -> None:
     assert stamp_entries(default, "d") == 2
 
 
-@pytest.mark.parametrize("rounds", [10, 40])
-def test_h4_after_many_rounds_the_printed_rule_keeps_all_and_ours_keeps_two(rounds: int) -> None:
+def rounds_of(rounds: int) -> tuple[Step, ...]:
+    """Each round 0 writes to 1 and to 2, and 2 answers."""
     steps: list[Step] = []
     for i in range(rounds):
         steps += [
@@ -101,13 +103,84 @@ def test_h4_after_many_rounds_the_printed_rule_keeps_all_and_ours_keeps_two(roun
             Step("send", f"c{i}", 2, only(0)),
             Step("receive", f"c{i}", 0),
         ]
-    schedule = Schedule(System(named_processes(3)), tuple(steps))
+    return tuple(steps)
+
+
+@pytest.mark.parametrize("rounds", [10, 40])
+def test_h4_after_many_rounds_the_printed_rule_keeps_all_and_ours_keeps_two(rounds: int) -> None:
+    schedule = Schedule(System(named_processes(3)), rounds_of(rounds))
 
     def kept(result: Replay) -> int:
         return len(result.processes[2].protocol.state())
 
     assert kept(run(schedule, "histories", "H4")) == rounds + 1
     assert kept(run(schedule, "histories")) == 2
+
+
+@pytest.mark.parametrize("printed", [(), ("H4",)])
+@pytest.mark.parametrize("addresses", [[2, 3], [0, 2]])
+def test_h4_the_printed_union_has_later_messages_of_the_same_timestamp(
+    printed: tuple[str, ...], addresses: list[int]
+) -> None:
+    """R6.3 adds all of a timestamp to the history before it unites.
+
+    1 writes m to {2, 3} or {0, 2}, n to 2, and o to 0; timestamps have no carbon copies. o's has m and n. Of
+    o, process 0 learns that m was reported to where n went, and n is later: what it writes to 2 carries n
+    alone, whether o taught it of m or m itself did.
+    """
+    steps = [
+        Step("send", "m", 1, mask(addresses)),
+        Step("send", "n", 1, only(2)),
+        Step("send", "o", 1, only(0)),
+        *([Step("receive", "m", 0)] if 0 in addresses else []),
+        Step("receive", "o", 0),
+        Step("send", "p", 0, only(2)),
+        DRAIN,
+    ]
+    schedule = Schedule(System(named_processes(4)), tuple(steps), {"r61": False})
+    result = run(schedule, "histories", *printed)
+    assert_holds(result)
+    assert stamp_entries(result, "o") == 2
+    assert stamp_entries(result, "p") == 1
+
+
+@pytest.mark.parametrize(
+    ("mutant", "p", "kept"),
+    [
+        (None, 1, 11),
+        (lambda sent, which=None: None, 2, 11),  # nothing is united
+        (lambda sent, which=None: report_to_later(sent), 1, 2),  # what is not in the timestamp is united too
+    ],
+)
+def test_h4_mutants_of_the_printed_union(
+    monkeypatch: pytest.MonkeyPatch, mutant: Any, p: int, kept: int
+) -> None:
+    """What p carries, and what is kept after ten rounds, show each: the printed rule has 1 and 11."""
+    if mutant is not None:
+        monkeypatch.setattr(histories, "_report_to_later", mutant)
+    union = [Step("send", "m", 1, mask([2, 3])), Step("send", "n", 1, only(2)), Step("send", "o", 1, only(0))]
+    union += [Step("receive", "o", 0), Step("send", "p", 0, only(2))]
+    schedule = Schedule(System(named_processes(4)), tuple(union), {"r61": False})
+    assert stamp_entries(run(schedule, "histories", "H4"), "p") == p
+    rounds = Schedule(System(named_processes(3)), rounds_of(10))
+    assert len(run(rounds, "histories", "H4").processes[2].protocol.state()) == kept
+
+
+def test_h4_as_printed_what_the_timestamp_does_not_mention_is_not_united() -> None:
+    """0 hears of m by o1 and of n by o2, whose timestamp leaves m out (R7). As printed m stays as it was."""
+    steps = (
+        Step("send", "m", 1, only(2)),
+        Step("send", "o1", 1, only(0)),
+        Step("receive", "o1", 0),
+        Step("send", "n", 1, only(2)),
+        Step("send", "o2", 1, only(0)),
+        Step("receive", "o2", 0),
+        Step("send", "p", 0, only(2)),
+        DRAIN,
+    )
+    schedule = Schedule(System(named_processes(3)), steps)
+    assert stamp_entries(run(schedule, "histories", "H4"), "p") == 2  # m and n
+    assert stamp_entries(run(schedule, "histories"), "p") == 1  # n
 
 
 def test_h5_a_gateways_own_message_leaks_past_r9() -> None:

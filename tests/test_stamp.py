@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import random
@@ -10,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -155,9 +158,10 @@ def test_a_file_keeps_numbers_causes_and_what_was_not_sent(tmp_path: Path) -> No
     first, second = ben.stamp("1"), ben.stamp("2")
     ben.sent(first)
     ben.saw(anna.stamp())
-    again = Stamper("ben", file=file)
-    assert again.unsent == [second]
-    third = again.stamp("3")
+    ben.close()
+    with Stamper("ben", file=file) as again:
+        assert again.unsent == [second]
+        third = again.stamp("3")
     assert (sequence_of(third), deps_of(third)) == (3, {"anna": 2})
     with pytest.raises(BadInput, match="this is the file of 'ben'"):
         Stamper("carl", file=file)
@@ -172,6 +176,7 @@ def test_the_file_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.Mon
     for _ in range(100):
         ben.sent(ben.stamp())
     assert (tmp_path / "ben").stat().st_size < 30_000
+    ben.close()
     again = Stamper("ben", file=tmp_path / "ben")
     assert again.unsent == [kept] and again.sequence == 1101
 
@@ -185,7 +190,9 @@ def test_a_torn_last_line_never_counted(tmp_path: Path) -> None:
     for cut in range(len(whole), file.stat().st_size):
         torn = tmp_path / "torn"
         torn.write_bytes(file.read_bytes()[:cut])
-        assert sequence_of(Stamper("ben", file=torn).stamp()) == 2
+        with Stamper("ben", file=torn) as again:
+            assert sequence_of(again.stamp()) == 2
+    ben.close()
     file.write_bytes(b"something else\n")
     with pytest.raises(BadInput, match="line 1: not written by a stamper"):
         Stamper("ben", file=file)
@@ -222,6 +229,271 @@ def test_whoever_is_killed_never_uses_a_number_twice(tmp_path: Path) -> None:
                 envelope = json.loads(line)
                 assert seen.setdefault(sequence_of(envelope), envelope) == envelope
     assert sorted(seen) == list(range(1, len(seen) + 1))
+
+
+# ---------------------------------------------------------------- one stamper per file
+
+HOLDER = """
+import sys
+from causet import Stamper
+stamper = Stamper("p", file=sys.argv[1])
+print(stamper.stamp()["sequence"], flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_second_stamper_on_a_file_is_refused_in_this_process(tmp_path: Path) -> None:
+    file, link = tmp_path / "p", tmp_path / "link"
+    link.symlink_to(file)
+    first = Stamper("p", file=file)
+    first.stamp()
+    for name in (file, link, tmp_path / "." / "p"):
+        with pytest.raises(BadInput, match=r"another stamper has this file open.*close\(\) the other"):
+            Stamper("p", file=name)
+    assert sequence_of(first.stamp()) == 2, "and the first one goes on"
+    first.close()
+    with Stamper("p", file=link) as second:
+        assert sequence_of(second.stamp()) == 3
+        assert link.is_symlink(), "the file that the link points to is the one that is replaced"
+        with pytest.raises(BadInput, match="another stamper"):
+            Stamper("p", file=file)
+
+
+def test_a_second_stamper_is_refused_though_the_file_was_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is replaced all the time; the new one is as locked as the old one."""
+    monkeypatch.setattr(stamp, "JOURNAL_LINES", 2)
+    first = Stamper("p", file=tmp_path / "p")
+    inodes = set()
+    for number in range(1, 20):
+        inodes.add((tmp_path / "p").stat().st_ino)
+        envelope = first.stamp()
+        first.sent(envelope)
+        assert sequence_of(envelope) == number
+        with pytest.raises(BadInput, match="another stamper"):
+            Stamper("p", file=tmp_path / "p")
+    assert len(inodes) > 1, "it was replaced"
+
+
+@pytest.mark.parametrize("moment", ["locked", "renamed"])
+def test_no_moment_of_writing_a_file_anew_lets_a_second_one_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """A second stamper opens the file just before, and locks it just after it was replaced; or opens the new
+    one right after the rename."""
+    first = Stamper("p", file=tmp_path / "p")
+    refused: list[str] = []
+
+    def second() -> None:
+        try:
+            Stamper("p", file=tmp_path / "p")
+        except BadInput as error:
+            refused.append(str(error))
+
+    if moment == "renamed":
+        replace = os.replace
+
+        def replaced(*paths: Any) -> None:
+            replace(*paths)
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "replace", replace)
+                second()
+
+        monkeypatch.setattr(os, "replace", replaced)
+        first._journal.begin(first._state(), [])  # type: ignore[union-attr]
+    else:
+        flock, calls = fcntl.flock, []
+
+        def locked(file: int, how: int) -> None:
+            calls.append(file)
+            if len(calls) == 1:  # the second stamper's, on the old file: now the first one replaces it
+                first._journal.begin(first._state(), [])  # type: ignore[union-attr]
+            flock(file, how)
+
+        monkeypatch.setattr(fcntl, "flock", locked)
+        second()
+        assert len(calls) == 3, "the old file, the new one by its owner, the new one by the second stamper"
+    assert len(refused) == 1 and "another stamper" in refused[0]
+    assert sequence_of(first.stamp()) == 1
+
+
+def test_another_process_is_refused_until_the_first_is_killed(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path / "p")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert int(process.stdout.readline()) == 1
+        with pytest.raises(BadInput, match="another stamper has this file open, in this process or another"):
+            Stamper("p", file=tmp_path / "p")
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        with Stamper("p", file=tmp_path / "p") as again:
+            assert sequence_of(again.stamp()) == 2
+
+
+FORKING = """
+import os, sys
+from causet import Stamper
+from causet.model import BadInput
+first = Stamper("p", file=sys.argv[1])
+waits, goes = os.pipe()
+said, says = os.pipe()
+if os.fork() == 0:
+    try:
+        first.stamp()
+    except BadInput as error:
+        os.write(says, str(error).encode())
+    os.close(goes)
+    os.read(waits, 1)
+    os._exit(0)
+print(os.read(said, 1000).decode())
+print(first.stamp()["sequence"])
+first.close()
+print(Stamper("p", file=sys.argv[1]).stamp()["sequence"])  # while the child is alive
+os.close(goes)
+os.wait()
+"""
+
+
+def test_a_forked_process_does_not_use_its_parents_numbers_nor_keep_its_lock(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING, str(tmp_path / "p")], capture_output=True, text=True, timeout=60
+    )
+    said, first, second = done.stdout.splitlines()
+    assert "before the process forked" in said and (int(first), int(second)) == (1, 2), done.stderr
+
+
+def test_a_stamper_that_is_dropped_or_refused_releases_its_file(tmp_path: Path) -> None:
+    Stamper("p", file=tmp_path / "p").stamp()
+    with pytest.raises(BadInput, match="this is the file of 'p'") as caught:
+        Stamper("q", file=tmp_path / "p")
+    with Stamper("p", file=tmp_path / "p") as again:
+        assert sequence_of(again.stamp()) == 2
+    assert caught.value is not None  # its traceback still has the one that was refused
+
+
+def test_a_closed_stamper_writes_nothing_and_ticks_no_clock(tmp_path: Path) -> None:
+    wall = Wall()
+    ben = Stamper("ben", clock=wall.clock(), file=tmp_path / "ben")
+    first = ben.stamp("1")
+    ben.close()
+    ben.close()
+    whole = (tmp_path / "ben").read_bytes()
+    wall.pass_by(10)
+    heard = {"source": "anna", "sequence": "1", "causaltime": "1000040 1000040"}
+    for act in (ben.stamp, ben.heartbeat, lambda: ben.saw(heard), lambda: ben.sent(first)):
+        with pytest.raises(BadInput, match="this stamper was closed"):
+            act()
+    assert ben.unsent == [first] and ben.sequence == 1
+    assert ben.clock is not None and ben.clock.largest == 1_000_000
+    assert (tmp_path / "ben").read_bytes() == whole
+
+
+def test_threads_share_a_stamper(tmp_path: Path) -> None:
+    ben = Stamper("ben", file=tmp_path / "ben")
+    found: list[int] = []
+
+    def stamps() -> None:
+        for _ in range(200):
+            found.append(sequence_of(ben.stamp()))
+
+    threads = [Thread(target=stamps) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == list(range(1, 801))
+
+
+def test_a_disk_that_cannot_lock_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", none)
+        with pytest.raises(BadInput, match="cannot be locked: No locks available; put the file on"):
+            Stamper("p", file=tmp_path / "p")
+    monkeypatch.setattr("causet.journal.fcntl", None)  # as on Windows: a limit that is documented
+    first, second = Stamper("p", file=tmp_path / "p"), Stamper("p", file=tmp_path / "p")
+    assert sequence_of(first.stamp()) == sequence_of(second.stamp()) == 1
+    assert "Windows has no such lock" in str(Stamper.__doc__)
+
+
+# ---------------------------------------------------------------- what can be stamped
+
+LOOP: list[Any] = []
+LOOP.append(LOOP)
+
+
+@pytest.mark.parametrize("with_file", [False, True])
+@pytest.mark.parametrize(
+    "data",
+    [object(), {"a": {1, 2}}, float("nan"), [float("inf")], {"a": b""}, "\ud800", {"\udfff": 1}, LOOP],
+)
+def test_data_that_cannot_be_written_uses_up_no_number_and_no_tick(
+    tmp_path: Path, data: Any, with_file: bool
+) -> None:
+    wall = Wall()
+    ben = Stamper("ben", clock=wall.clock(), file=tmp_path / "ben" if with_file else None)
+    ben.saw(Stamper("anna").stamp())
+    wall.pass_by(5)
+    with pytest.raises(BadInput, match="the data of a message cannot be written as JSON"):
+        ben.stamp(data)
+    assert ben.sequence == 0 and ben.clock is not None and ben.clock.largest == 0
+    envelope = ben.stamp("fine")
+    assert (sequence_of(envelope), deps_of(envelope)) == (1, {"anna": 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("subject", 5),
+        ("subject", None),
+        ("subject", "\ud800"),
+        ("id", ""),
+        ("id", 7),
+        ("type", ""),
+        ("type", 1),
+    ],
+)
+def test_attributes_are_text(name: str, value: Any) -> None:
+    ben = Stamper("ben", clock=RcClock(50))
+    with pytest.raises(BadInput, match=f"the attribute {name} must be text"):
+        ben.stamp(None, **{name: value})
+    assert ben.sequence == 0 and ben.clock is not None and ben.clock.largest == 0
+
+
+def test_a_message_is_not_called_a_heartbeat() -> None:
+    with pytest.raises(BadInput, match="is for heartbeats"):
+        Stamper("ben").stamp("lost at the merge", type=HEARTBEAT)
+
+
+@pytest.mark.parametrize("name", ["", "a\ud800", "\udfff", 5])
+def test_names_of_sources_and_domains_are_text(name: Any) -> None:
+    for arguments in ((name,), ("ben", name)):
+        with pytest.raises(BadInput, match="of a stamper must be text"):
+            Stamper(*arguments)
+    ben = Stamper("ben")
+    for envelope in (
+        {"source": name, "sequence": "1"},
+        {"source": "anna", "sequence": "1", "causaldeps": json.dumps({name: 1}) if name != 5 else "5"},
+    ):
+        with pytest.raises(BadStamp):
+            ben.saw(envelope)
+    assert deps_of(ben.stamp()) == {}
+
+
+def test_what_was_seen_but_not_written_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ben, question = Stamper("ben", file=tmp_path / "ben"), Stamper("anna").stamp()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda *_: 0)
+        with pytest.raises(BadInput, match="the disk is full"):
+            ben.saw(question)
+    ben.saw(question)
+    ben.close()
+    with Stamper("ben", file=tmp_path / "ben") as again:
+        assert deps_of(again.stamp()) == {"anna": 1}
 
 
 # ---------------------------------------------------------------- the clock of the merge
@@ -295,9 +567,11 @@ def test_after_a_restart_time_does_not_go_back(tmp_path: Path) -> None:
     ben = Stamper("ben", clock=wall.clock(), file=tmp_path / "ben")
     ben.saw({"source": "anna", "sequence": "1", "causaltime": "1000040 1000040"})
     assert ben.stamp()["causaltime"] == "1000041 1000000"
+    ben.close()
     again = Stamper("ben", clock=wall.clock(), file=tmp_path / "ben")
     assert again.stamp()["causaltime"] == "1000041 1000000"
     assert again.heartbeat()["type"] == HEARTBEAT
+    again.close()
     wall.wall -= 500
     with pytest.raises(ClockJumped, match="set back"):
         Stamper("ben", clock=wall.clock(), file=tmp_path / "ben").stamp()
@@ -320,6 +594,8 @@ def test_binary_mode_and_back(data: Any) -> None:
     ("headers", "value", "said"),
     [
         ([("ce_source", b"a")], b"", "ce_source and ce_id"),
+        ([("ce_source", b""), ("ce_id", b"1")], b"", "ce_source and ce_id"),
+        ([("ce_source", b"\xed\xa0\x80"), ("ce_id", b"1")], b"", "ce_source is not UTF-8"),
         ([("ce_source", b"\xff"), ("ce_id", b"1")], b"", "ce_source is not UTF-8"),
         ([("ce_source", b"a"), ("ce_id", b"1"), ("content-type", b"application/json")], b"{", "is not"),
     ],
@@ -329,6 +605,14 @@ def test_what_is_no_binary_message_is_refused(
 ) -> None:
     with pytest.raises(BadStamp, match=said):
         from_binary(headers, value)
+
+
+def test_half_of_a_surrogate_pair_in_the_data_of_others_goes_on_as_it_came() -> None:
+    headers = [("ce_source", b"a"), ("ce_id", b"1"), ("content-type", b"application/json")]
+    envelope = from_binary(headers, b'{"text":"\\ud800"}')
+    assert to_binary(envelope)[1] == b'{"text": "\\ud800"}'
+    with pytest.raises(BadInput, match="the attribute subject must be text"):
+        to_binary({**envelope, "subject": "\ud800"})
 
 
 def test_a_producer_needs_the_standard_library_only() -> None:

@@ -423,7 +423,7 @@ merges(
 
 # ---------------------------------------------------------------- stamping
 
-STAMP = ("rcclock", "stamp")
+STAMP = ("rcclock", "journal", "stamp")
 Key = tuple[str, int]
 
 
@@ -456,6 +456,7 @@ class Chat:
         return self.now + 20 * self.names.index(name)
 
     def restart(self, name: str) -> None:
+        self.stampers[name].close()  # which writes nothing: as if it was killed
         self.stampers[name] = self.begun(name)
         self.sure[name] = False
         assert self.stampers[name].unsent == self.unsent[name]
@@ -542,6 +543,7 @@ def test_no_number_is_used_again_though_the_file_was_written_anew(
         for _ in range(seen):
             ben.saw(anna.stamp())
         first = ben.stamp()
+        ben.close()
         again = Stamper("ben", file=tmp_path / f"ben {seen}")
         assert again.unsent == [first], seen
         assert int(again.stamp()["sequence"]) == 2
@@ -560,6 +562,7 @@ def test_a_disk_that_was_full_for_a_while_leaves_a_file_that_can_be_read(
         with pytest.raises(BadInput, match="the disk is full"):
             ben.stamp("2")
     second = ben.stamp("2")
+    ben.close()
     assert Stamper("ben", file=tmp_path / "ben").unsent[1:] == [second]
 
 
@@ -616,8 +619,9 @@ stamps(
     "raw = _line(line)\n",
     "raw, self.kept = getattr(self, 'kept', b''), _line(line)\n",
     "it is written before it leaves",
+    "journal",
 )
-stamps('                self._write({"stamped": envelope})\n', "                pass\n", "a stamp is written")
+stamps('            self._write({"stamped": envelope})\n', "            pass\n", "a stamp is written")
 stamps(
     "            self._unsent[number] = envelope\n            if number",
     "            if number",
@@ -670,14 +674,86 @@ def check_journal(made: dict[str, Any], folder: Path) -> None:
     assert [each["stamped"]["data"] for each in written[1:]] == ["1"]
     whole = file.read_bytes()
     stamper.stamp("2")
+    refuses(lambda: stamp.Stamper("p", file=file), "another stamper has this file open")
+    stamper.close()
     file.write_bytes(file.read_bytes()[:-3])
-    assert int(stamp.Stamper("p", file=file).stamp()["sequence"]) == 2
+    with stamp.Stamper("p", file=file) as stamper:
+        assert int(stamper.stamp()["sequence"]) == 2
     file.write_bytes(whole.replace(b'"version": 1', b'"version": 2'))
     refuses(lambda: stamp.Stamper("p", file=file), "version 2")
     file.write_bytes(whole)
     refuses(lambda: stamp.Stamper("q", file=file), "this is the file of 'p'")
     refuses(lambda: stamp.Stamper("p", "elsewhere", file=file), "this is the file of 'p'")
     assert file.read_bytes() == whole
+    check_locks(made, folder)
+
+
+def check_locks(made: dict[str, Any], folder: Path) -> None:
+    """The file under its name is locked at every moment, and free once its stamper is closed or refused."""
+    stamp, journal = made["stamp"], made["journal"]
+    file, link, others = folder / "locked", folder / "link", []
+    file.unlink(missing_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to(file)
+    first = stamp.Stamper("p", file=file)
+    replace, flock = os.replace, journal.fcntl.flock
+    begins = partial(first._journal.begin, first._state(), [])
+
+    def in_use(name: Path = file) -> None:
+        refuses(lambda: stamp.Stamper("p", file=name), "another stamper has this file open")
+
+    def replaced(*paths: Any) -> None:
+        replace(*paths)
+        in_use()
+
+    def locked(number: int, how: int) -> None:
+        others.append(number)
+        if len(others) == 1:
+            begins()
+        flock(number, how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "replace", replaced)
+        begins()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(journal.fcntl, "flock", locked)
+        in_use()
+    in_use(link)
+    first.stamp()
+    first.close()
+    refuses(first.stamp, "this stamper was closed")
+    with pytest.raises(BadInput) as caught:
+        stamp.Stamper("q", file=file)
+    with stamp.Stamper("p", file=link) as again:
+        in_use()
+        assert int(again.stamp()["sequence"]) == 2
+        for journal_open in list(journal._OPEN):
+            assert journal_open._file is None or journal_open is again._journal
+        journal._after_fork()
+        refuses(again.stamp, "before the process forked")
+    assert caught.value is not None
+
+
+@check_of(*STAMP)
+def check_stampable(made: dict[str, Any], folder: Path) -> None:
+    """What cannot be written is refused before a number or a tick is used up."""
+    stamp = made["stamp"]
+    odd = {"source": "q", "sequence": "1", "causaldeps": '{"\\ud800":1}'}
+    for file in (None, folder / "stampable"):
+        if file is not None:
+            file.unlink(missing_ok=True)
+        with stamp.Stamper("p", clock=stamp.RcClock(50, lambda: 1000, None), file=file) as stamper:
+            for data in (object(), float("nan"), "\ud800"):
+                refuses(lambda: stamper.stamp(data), "cannot be written as JSON")  # noqa: B023
+            refuses(lambda: stamper.stamp(subject=5), "the attribute subject must be text")
+            refuses(lambda: stamper.stamp(id=""), "the attribute id must be text")
+            refuses(lambda: stamper.stamp(type=stamp.HEARTBEAT), "is for heartbeats")
+            refuses(lambda: stamper.saw({"source": "\ud800", "sequence": "1"}), "a source", BadStamp)
+            refuses(lambda: stamper.saw(odd), "cannot be the name of a source", BadStamp)
+            assert (stamper.sequence, stamper.clock.largest) == (0, 0)
+            stamper.stamp("fine", subject="")
+    for arguments in (("\ud800",), ("p", "\ud800")):
+        refuses(lambda: stamp.Stamper(*arguments), "must be text")  # noqa: B023
 
 
 def noted_call(calls: list[str], name: str, call: Callable[..., Any], *arguments: Any) -> Any:
@@ -694,8 +770,59 @@ def refuses(act: Callable[[], object], said: str, kind: type[Exception] = BadInp
         raise AssertionError("it was accepted")
 
 
-def journals(line: str, becomes: str, rule: str) -> None:
-    mutant("journal", "stamp", line, becomes, rule)
+def journals(line: str, becomes: str, rule: str, module: str = "journal") -> None:
+    mutant("journal", module, line, becomes, rule)
+
+
+def stampables(line: str, becomes: str, rule: str) -> None:
+    mutant("stampable", "stamp", line, becomes, rule)
+
+
+stampables("        _check_data(data)\n", "", "data is checked")
+stampables(
+    "allow_nan=False).encode()\n    except UnicodeEncodeError:\n        raise",
+    "allow_nan=True).encode()\n    except UnicodeEncodeError:\n        raise",
+    "what is not a number is not data",
+)
+stampables("if not empty and not is_text(value):", "if False:", "attributes are text")
+stampables('value == "" and name not in ("id", "type")', 'value == ""', "an id is not empty")
+stampables('    if attributes.get("type") == HEARTBEAT:', "    if False:", "a message is not a heartbeat")
+stampables("            if not is_text(value):", "            if not value:", "a source's own name is text")
+stampables(
+    "not isinstance(source, str) or not is_text(source)", "not isinstance(source, str)", "a sender is text"
+)
+stampables("        if not is_text(source):\n", "        if False:\n", "a cause's name is text")
+journals("fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)", "pass", "a file is locked")
+journals(
+    "if os.path.samestat(os.fstat(file), self._path.stat()):",
+    "if True:",
+    "the file that is locked is the one under the name",
+)
+journals(
+    "                self._lock(file)\n                with os.fdopen",
+    "                with os.fdopen",
+    "a new file is locked",
+)
+journals(
+    "                self._lock(file)\n                with os.fdopen",
+    "                beside.replace(self._path), self._lock(file)\n                with os.fdopen",
+    "a new file is locked before it is there",
+)
+journals("Path(os.path.realpath(path))", "path", "a link is the file that it points to")
+journals("        journal.close(FORKED)", "        pass", "a forked process has no stamper")
+journals("        _OPEN.add(self)\n", "", "a forked process knows what was open")
+journals(
+    "            except BaseException:\n                self._journal.close()\n                raise\n",
+    "            finally:\n                pass\n",
+    "a stamper that is refused lets go of the file",
+    "stamp",
+)
+journals(
+    "            if self._journal is not None:\n                self._journal.close()\n",
+    "            pass\n",
+    "a closed stamper lets go of the file",
+    "stamp",
+)
 
 
 journals(
@@ -709,11 +836,13 @@ journals(
     'if (state["source"], state["domain"]) != (self.source, self.domain):',
     "if False:",
     "the file of another is refused",
+    "stamp",
 )
 journals(
     'if (state["source"], state["domain"]) != (self.source, self.domain):',
     'if state["source"] != self.source:',
     "the file of another domain is refused",
+    "stamp",
 )
 
 

@@ -37,7 +37,7 @@ def dies_after_writing(patch: pytest.MonkeyPatch, which: Callable[[int, Any], bo
         write(self, rows, batch)
         if left[0] and which(batch, self):
             left[0] = False
-            raise Died
+            raise Died("the run ends here")
 
     patch.setattr(FileSink, "write", written)
 
@@ -65,7 +65,7 @@ def test_a_batch_that_was_written_is_run_again_with_the_settings_it_was_planned_
     command = ["deliver", inbox, tmp_path / "out", "--patience", "1h", *SMALL]
     with pytest.MonkeyPatch.context() as patch:
         dies_after_writing(patch, lambda _, sink: any(each["source"] == "b" for each in rows_in(sink.folder)))
-        with pytest.raises(BadInput, match="Died"):
+        with pytest.raises(BadInput, match="the run ends here"):
             causet(*command, "--missing", "flag")
     written = bytes_in(tmp_path / "out")
     found = told(*command, "--missing", "divert")
@@ -89,7 +89,7 @@ def test_a_merge_too(tmp_path: Path) -> None:
     command = ["merge", inbox, tmp_path / "out", "--delta", "1ms", *SMALL]
     with pytest.MonkeyPatch.context() as patch:
         dies_after_writing(patch, lambda *_: True)
-        with pytest.raises(BadInput, match="Died"):
+        with pytest.raises(BadInput, match="the run ends here"):
             causet(*command, "--epsilon", "1ms")
     written = bytes_in(tmp_path / "out")
     assert [row["sequence"] for row in rows_in(tmp_path / "out")] == [1, 2, 3, 4]
@@ -309,7 +309,7 @@ def test_a_batch_that_is_run_again_uses_the_verdict_though_the_file_is_gone(tmp_
     command = ["deliver", tmp_path / "in", tmp_path / "out", "--missing", "wait", *SMALL]
     with pytest.MonkeyPatch.context() as patch:
         dies_after_writing(patch, lambda *_: bool(rows_in(tmp_path / "out-diverted")))
-        with pytest.raises(BadInput, match="Died"):
+        with pytest.raises(BadInput, match="the run ends here"):
             causet(*command)
     written = bytes_in(tmp_path / "out-diverted")
     assert written

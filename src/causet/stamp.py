@@ -18,21 +18,19 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from reprlib import repr as shown
+from threading import RLock
 from typing import Any
 
-from causet.model import BadInput, BadStamp
+from causet.journal import VERSION, Journal, state_of
+from causet.model import BadInput, BadStamp, is_text
 from causet.rcclock import ClockJumped, RcClock, RcTime
 
 __all__ = ["HEARTBEAT", "ClockJumped", "RcClock", "RcTime", "Stamper", "from_binary", "to_binary"]
 
-VERSION = 1
-"""Of the envelope's extensions, and of saved stampers."""
 TYPE, HEARTBEAT = "causet.message", "causet.heartbeat"
 DOMAIN = "causaldomain"
 MOST_SEQUENCE = 2**53 - 1
@@ -53,7 +51,12 @@ class Stamper:
     With a `file`, every number and everything seen is written there before it counts: whoever is killed and
     starts again with the same file goes on with the next number, and `unsent` holds the envelopes that may
     not have reached anybody: publish them again first (a receiver takes a second copy for what it is).
-    Written is what the operating system has; with `durable`, what the disk has.
+    Written is what the operating system has; with `durable`, what the disk has. The file is locked as long as
+    the stamper is open: a second one on the same file, in this process or another, is refused (BadInput), and
+    so is a forked process that goes on with its parent's. `close()`, the end of a `with`, and the end of the
+    process release it. Windows has no such lock: there, take care that a file has one stamper.
+
+    Threads can share a stamper.
 
     With a `clock`, messages also carry the ⟨r, c⟩ time of the deterministic merge.
     """
@@ -68,8 +71,11 @@ class Stamper:
         durable: bool = False,
     ) -> None:
         for name, value in (("source", source), ("domain", domain)):
-            if not isinstance(value, str) or not value:
-                raise BadInput(f"the {name} of a stamper must be text that is not empty, not {shown(value)}")
+            if not is_text(value):
+                raise BadInput(
+                    f"the {name} of a stamper must be text that is not empty and has no half of a surrogate "
+                    f"pair, not {shown(value)}"
+                )
         self.source = source
         self.domain = domain
         self.clock = clock
@@ -78,12 +84,30 @@ class Stamper:
         self._seen: dict[str, int] = {}
         self._direct: dict[str, int] = {}
         self._unsent: dict[int, dict[str, Any]] = {}
-        self._journal: _Journal | None = None
+        self._lock = RLock()
+        self._journal: Journal | None = None
         if file is not None:
-            self._journal = _Journal(Path(file), durable)
-            for line in self._journal.read():
-                self._replay(line)
-            self._journal.begin(self._state(), [{"stamped": each} for each in self._unsent.values()])
+            self._journal = Journal(Path(file), durable)
+            try:
+                for line in self._journal.read():
+                    self._replay(line)
+                self._journal.begin(self._state(), [{"stamped": each} for each in self._unsent.values()])
+            except BaseException:
+                self._journal.close()
+                raise
+
+    def close(self) -> None:
+        """Release the file, so that another stamper can open it; this one stamps no more. Without a file,
+        nothing happens."""
+        with self._lock:
+            if self._journal is not None:
+                self._journal.close()
+
+    def __enter__(self) -> Stamper:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def unsent(self) -> list[dict[str, Any]]:
@@ -93,15 +117,23 @@ class Stamper:
     def stamp(self, data: Any = None, **attributes: str) -> dict[str, Any]:
         """The envelope of the next message: `data` is anything that JSON can hold, or bytes; `attributes` are
         further attributes of the CloudEvent, such as `type` or `subject`."""
+        _check_data(data)
+        given = _checked(attributes)
+        with self._lock:
+            return self._stamped(data, given)
+
+    def _stamped(self, data: Any, attributes: dict[str, str]) -> dict[str, Any]:
         if self.sequence >= MOST_SEQUENCE:
             raise BadInput(f"{self.source} has sent {MOST_SEQUENCE} messages, which is all that can be told")
+        if self._journal is not None:
+            self._journal.check_open()
         number = self.sequence + 1
         envelope: dict[str, Any] = {
             "specversion": "1.0",
             "id": attributes.pop("id", f"{self.domain}:{number}"),
             "source": self.source,
             "type": attributes.pop("type", TYPE),
-            **_checked(attributes),
+            **attributes,
             DOMAIN: self.domain,
             "sequence": f"{number:020}",
             "causaldeps": canonical(self._direct),
@@ -113,10 +145,7 @@ class Stamper:
         elif data is not None:
             envelope["data"] = data
         if self._journal is not None:
-            try:
-                self._write({"stamped": envelope})
-            except (TypeError, ValueError) as error:
-                raise BadInput(f"the data of a message cannot be written as JSON: {error}") from None
+            self._write({"stamped": envelope})
             self._unsent[number] = envelope
         self.sequence = number
         self._direct = {}
@@ -126,9 +155,11 @@ class Stamper:
     def sent(self, envelope: Mapping[str, Any]) -> None:
         """The broker has this message: no need to keep it for a restart."""
         number = sequence_of(envelope)
-        if self._unsent.pop(number, None) is not None:
-            self._write({"sent": number})
-            self._tidy()
+        with self._lock:
+            if number in self._unsent:
+                self._write({"sent": number})
+                del self._unsent[number]
+                self._tidy()
 
     def saw(self, envelope: Mapping[str, Any]) -> None:
         """A message was delivered here: what is stamped from now on comes after it.
@@ -138,8 +169,8 @@ class Stamper:
         nothing is changed then.
         """
         source, domain = envelope.get("source"), envelope.get(DOMAIN, self.domain)
-        if not isinstance(source, str) or not source:
-            raise BadStamp(f"an envelope must have a source, not {shown(source)}")
+        if not isinstance(source, str) or not is_text(source):
+            raise BadStamp(f"an envelope must have a source that is text, not {shown(source)}")
         if domain != self.domain:
             raise BadStamp(
                 f"a message of domain {shown(domain)} at a stamper of domain {shown(self.domain)}: "
@@ -150,16 +181,19 @@ class Stamper:
         number, deps = (0, {}) if beats else (sequence_of(envelope), deps_of(envelope))
         if deps.get(source, 0) >= number and not beats:
             raise BadStamp(f"message {number} of {shown(source)} depends on itself or on a later one")
-        if self.clock is not None and when is not None:
-            self.clock.event(when)
-        if beats or source == self.source or number <= self._seen.get(source, 0):
-            return
-        line: dict[str, Any] = {"saw": [source, number, deps]}
-        if self.clock is not None:
-            line["rc"] = self.clock.largest
-        self._learn(source, number, deps)
-        self._write(line)
-        self._tidy()
+        with self._lock:
+            if self._journal is not None:
+                self._journal.check_open()
+            if self.clock is not None and when is not None:
+                self.clock.event(when)
+            if beats or source == self.source or number <= self._seen.get(source, 0):
+                return
+            line: dict[str, Any] = {"saw": [source, number, deps]}
+            if self.clock is not None:
+                line["rc"] = self.clock.largest
+            self._write(line)
+            self._learn(source, number, deps)
+            self._tidy()
 
     def _learn(self, source: str, number: int, deps: Mapping[str, int]) -> None:
         for name, least in deps.items():
@@ -171,7 +205,10 @@ class Stamper:
         """An envelope without a message, which tells mergers how far this source's clock is."""
         if self.clock is None:
             raise BadInput("only a stamper with a clock has a heartbeat")
-        when = self.clock.event()
+        with self._lock:
+            if self._journal is not None:
+                self._journal.check_open()
+            when = self.clock.event()
         return {
             "specversion": "1.0",
             "id": f"{self.domain}:beat:{when.rc}",
@@ -186,12 +223,13 @@ class Stamper:
     def save(self) -> str:
         """Everything as text. Whoever keeps it himself must save after each `stamp`, before the message
         leaves, or a number is used twice; `file` does so."""
-        return json.dumps({**self._state(), "unsent": self.unsent}, ensure_ascii=False)
+        with self._lock:
+            return json.dumps({**self._state(), "unsent": self.unsent}, ensure_ascii=False)
 
     @classmethod
     def restore(cls, saved: str, *, clock: RcClock | None = None) -> Stamper:
         """The stamper that was saved."""
-        state = _state_of(saved, "a saved stamper")
+        state = state_of(saved, "a saved stamper")
         stamper = cls(state["source"], state["domain"], clock=clock)
         stamper._load(state)
         for envelope in state.get("unsent", ()):
@@ -251,95 +289,33 @@ class Stamper:
             self._journal.begin(self._state(), [{"stamped": each} for each in self._unsent.values()])
 
 
-class _Journal:
-    """A file of JSON lines, each of which is there or not: a torn last line is one that never counted."""
-
-    def __init__(self, path: Path, durable: bool) -> None:
-        self._path = path
-        self._durable = durable
-        self._file: int | None = None
-        self.lines = 0
-
-    def read(self) -> list[dict[str, Any]]:
-        try:
-            raw = self._path.read_bytes()
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise BadInput(f"{self._path}: cannot be read: {error.strerror}") from None
-        whole = raw[: raw.rfind(b"\n") + 1].splitlines()
-        found = []
-        for number, line in enumerate(whole, 1):
-            try:
-                found.append(_state_of(line, "") if number == 1 else json.loads(line))
-            except (ValueError, BadInput) as error:
-                raise BadInput(f"{self._path}, line {number}: not written by a stamper: {error}") from None
-        return found
-
-    def begin(self, state: Mapping[str, Any], kept: Iterable[Mapping[str, Any]]) -> None:
-        """Start anew with this: the old file stays until the new one is whole."""
-        beside = self._path.with_name(self._path.name + ".new")
-        lines = [state, *kept]
-        try:
-            with beside.open("wb") as stream:
-                stream.write(b"".join(_line(each) for each in lines))
-                stream.flush()
-                os.fsync(stream.fileno())
-            beside.replace(self._path)
-            self.close()
-            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND)
-        except OSError as error:
-            raise BadInput(f"{self._path}: cannot be written: {error.strerror}") from None
-        self.lines = len(lines)
-
-    def append(self, line: Mapping[str, Any]) -> None:
-        assert self._file is not None
-        raw = _line(line)
-        try:
-            written = os.write(self._file, raw)
-            if written != len(raw):
-                # Half a line must not stand before what is written next.
-                os.ftruncate(self._file, os.fstat(self._file).st_size - written)
-                raise OSError(0, "the disk is full")
-            if self._durable:
-                os.fsync(self._file)
-        except OSError as error:
-            raise BadInput(f"{self._path}: cannot be written: {error.strerror}") from None
-        self.lines += 1
-
-    def close(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-
-    def __del__(self) -> None:
-        with suppress(OSError):
-            self.close()
-
-
-def _line(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass") + b"\n"
-
-
-def _state_of(saved: str | bytes, what: str) -> dict[str, Any]:
-    state = json.loads(saved)
-    if not isinstance(state, dict) or "version" not in state:
-        raise BadInput(f"{what}: no state of a stamper")
-    if state["version"] != VERSION:
+def _check_data(data: Any) -> None:
+    """BadInput if this cannot be written: said here, and not by a sender that has the number already."""
+    if data is None or isinstance(data, bytes | bytearray):
+        return
+    try:
+        json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError:
         raise BadInput(
-            f"{what}: version {shown(state['version'])}, and this is version {VERSION}; use the release that "
-            "wrote it"
-        )
-    return state
+            "the data of a message cannot be written as JSON: half of a surrogate pair is not text"
+        ) from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadInput(f"the data of a message cannot be written as JSON: {error}") from None
 
 
-def _checked(attributes: Mapping[str, str]) -> Mapping[str, str]:
-    for name in attributes:
-        if not _ATTRIBUTE.fullmatch(name) or name in _OURS:
+def _checked(attributes: Mapping[str, str]) -> dict[str, str]:
+    """The attributes that a caller may give; `id` and `type` among them."""
+    for name, value in attributes.items():
+        if not _ATTRIBUTE.fullmatch(name) or (name in _OURS and name not in ("id", "type")):
             raise BadInput(
                 f"{shown(name)} cannot be an attribute: small letters and digits, and not one of ours"
             )
-    return attributes
+        empty = value == "" and name not in ("id", "type")
+        if not empty and not is_text(value):
+            raise BadInput(f"the attribute {name} must be text, not {shown(value)}")
+    if attributes.get("type") == HEARTBEAT:
+        raise BadInput(f"the type {HEARTBEAT} is for heartbeats, which carry no message: use heartbeat()")
+    return dict(attributes)
 
 
 def canonical(deps: Mapping[str, int]) -> str:
@@ -393,6 +369,8 @@ def deps_of(envelope: Mapping[str, Any]) -> dict[str, int]:
     if not isinstance(found, dict) or len(found) > MOST_DEPS:
         raise BadStamp(f"causaldeps must be a map of up to {MOST_DEPS:,} sources, not {shown(text)}")
     for source, number in found.items():
+        if not is_text(source):
+            raise BadStamp(f"causaldeps: {shown(source)} cannot be the name of a source")
         if type(number) is not int or not 1 <= number <= MOST_SEQUENCE:
             raise BadStamp(f"causaldeps: the number of {shown(source)} cannot be {shown(number)}")
     return found
@@ -408,9 +386,9 @@ def time_of(envelope: Mapping[str, Any]) -> RcTime | None:
 
 
 def to_binary(envelope: Mapping[str, Any]) -> tuple[list[tuple[str, bytes]], bytes | None]:
-    """Headers and value of a Kafka message in binary mode."""
+    """Headers and value of a Kafka message in binary mode; BadInput if an attribute cannot be a header."""
     headers = [
-        (f"ce_{name}", str(value).encode())
+        (f"ce_{name}", _header(name, value))
         for name, value in envelope.items()
         if name not in ("data", "data_base64", "datacontenttype")
     ]
@@ -418,10 +396,24 @@ def to_binary(envelope: Mapping[str, Any]) -> tuple[list[tuple[str, bytes]], byt
         kind, value = envelope.get("datacontenttype"), base64.b64decode(envelope["data_base64"])
     elif "data" in envelope:
         kind = envelope.get("datacontenttype", "application/json")
-        value = json.dumps(envelope["data"], ensure_ascii=False, allow_nan=False).encode()
+        value = _json(envelope["data"])
     else:
         return headers, None
-    return [*headers, *([("content-type", str(kind).encode())] if kind else [])], value
+    return [*headers, *([("content-type", _header("datacontenttype", kind))] if kind else [])], value
+
+
+def _header(name: str, value: object) -> bytes:
+    try:
+        return str(value).encode()
+    except UnicodeEncodeError:
+        raise BadInput(f"the attribute {name} must be text, not {shown(value)}") from None
+
+
+def _json(data: object) -> bytes:
+    try:
+        return json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError:  # JSON of others may have half of a surrogate pair, escaped
+        return json.dumps(data, allow_nan=False).encode()
 
 
 def from_binary(headers: Iterable[tuple[str, bytes]], value: bytes | None) -> dict[str, Any]:
@@ -433,7 +425,7 @@ def from_binary(headers: Iterable[tuple[str, bytes]], value: bytes | None) -> di
                 envelope["datacontenttype" if name == "content-type" else name[3:]] = raw.decode()
             except UnicodeDecodeError:
                 raise BadStamp(f"header {name} is not UTF-8 text") from None
-    if "source" not in envelope or "id" not in envelope:
+    if not envelope.get("source") or not envelope.get("id"):
         raise BadStamp("a message in binary mode must have the headers ce_source and ce_id")
     if value is not None:
         if envelope.get("datacontenttype", "").split(";")[0].endswith("json"):

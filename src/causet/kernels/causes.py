@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numba import njit, uint64
 
 from causet.kernels.names import text_buffers
@@ -215,6 +216,7 @@ def _checked(causes: Causes, column: pa.Array) -> Causes:
         odd = np.arange(len(column))
     sizes = np.diff(causes.begin)
     wrong = (causes.number < 1) | (causes.number > MOST_SEQUENCE)
+    wrong |= pc.binary_length(causes.name).to_numpy(zero_copy_only=False) == 0  # a name is not empty
     if wrong.any():
         owners = np.repeat(np.arange(len(column)), sizes)
         odd = np.union1d(odd, owners[wrong])
@@ -259,5 +261,8 @@ def _one(value: Any, causes: Causes, row: int) -> Mapping[str, int]:
         number = int(causes.number[at])
         if not 1 <= number <= MOST_SEQUENCE:
             raise BadStamp("a number out of bounds")
-        found[causes.name[at].as_py()] = number  # UnicodeDecodeError is a ValueError
+        name = causes.name[at].as_py()  # UnicodeDecodeError is a ValueError
+        if not name:
+            raise BadStamp("a source without a name")
+        found[name] = number
     return found

@@ -30,7 +30,7 @@ def text_buffers(texts: pa.Array) -> tuple[Array, Array]:
 
 
 @njit(cache=True, inline="always")
-def _mixed(value: Word) -> Word:
+def mixed(value: Word) -> Word:
     """A bijection of 64 bits in which every bit of the input moves every bit of the output."""
     value = uint64(value)
     value ^= value >> uint64(32)
@@ -42,15 +42,15 @@ def _mixed(value: Word) -> Word:
 
 
 @njit(cache=True, inline="always")
-def _hashed(data: Array, begin: int, end: int, key: Word) -> Word:
-    value = uint64(key) ^ _mixed(uint64(end - begin))
+def hashed(data: Array, begin: int, end: int, key: Word) -> Word:
+    value = uint64(key) ^ mixed(uint64(end - begin))
     at = begin
     while at < end:
         word = uint64(0)
         stop = min(at + 8, end)
         for i in range(at, stop):
             word = (word << uint64(8)) | uint64(data[i])
-        value = _mixed(value ^ word) + uint64(key)
+        value = mixed(value ^ word) + uint64(key)
         at = stop
     return value
 
@@ -59,8 +59,8 @@ def _hashed(data: Array, begin: int, end: int, key: Word) -> Word:
 def hash_texts(offsets: Array, data: Array, key: int, low: Array, high: Array) -> None:
     """Two hashes of each text."""
     for i in range(len(offsets) - 1):
-        low[i] = _hashed(data, offsets[i], offsets[i + 1], uint64(key))
-        high[i] = _hashed(data, offsets[i], offsets[i + 1], ~uint64(key))
+        low[i] = hashed(data, offsets[i], offsets[i + 1], uint64(key))
+        high[i] = hashed(data, offsets[i], offsets[i + 1], ~uint64(key))
 
 
 @njit(cache=True)
@@ -69,7 +69,7 @@ def _number(
 ) -> int:
     """The number of the name that stands in these bytes; ABSENT if the table has it not."""
     size = len(table)
-    at = _hashed(data, begin, end, uint64(key)) % uint64(size)
+    at = hashed(data, begin, end, uint64(key)) % uint64(size)
     while table[at] != ABSENT:
         name = table[at]
         start = name_offsets[name]
@@ -123,7 +123,7 @@ def name_table(offsets: Array, data: Array, key: int) -> Array:
     size = 2 * count + 1
     table = np.full(size, ABSENT, np.int32)
     for i in range(count):
-        at = _hashed(data, offsets[i], offsets[i + 1], uint64(key)) % uint64(size)
+        at = hashed(data, offsets[i], offsets[i + 1], uint64(key)) % uint64(size)
         while table[at] != ABSENT:
             at = (at + uint64(1)) % uint64(size)
         table[at] = i

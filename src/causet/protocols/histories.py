@@ -28,7 +28,8 @@ Corrected by default; the printed rule of each row can be selected:
     H3  a sender's own copy must be delivered at the send; as printed it travels and is delivered whenever
         it comes.
     H4  after a merge, C(n) ∪= A_i for every n in H and every later message i of n's sender, m included;
-        as printed only for n in H_m, and the history grows without bound.
+        as printed only for n in H_m, where i may have come in the same timestamp, and the history grows
+        without bound.
     H5  C(m) of an own message starts with {s_m}; as printed it starts empty.
     H6  the main text's R6; as printed in the appendix without s_m and with empty starts.
     H7  with R9 on, a process addresses neighbours only; as printed "any destination set".
@@ -36,7 +37,7 @@ Corrected by default; the printed rule of each row can be selected:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,7 +143,7 @@ class Histories(Protocol):
         if m_sender == self.me:  # an own copy that travelled (H3): H has the message already
             return learned
         H = self.H
-        appendix, own_union = self.printed("H6"), self.printed("H4")
+        appendix = self.printed("H6")
         touched = {m_sender: H.setdefault(m_sender, {})}
         for c, (A, C) in H[m_sender].items():
             if c < m_number and not appendix:
@@ -151,13 +152,10 @@ class Histories(Protocol):
         for s, c, A, C_m in packet.stamp:
             sent = touched[s] = H.setdefault(s, {})
             C = sent[c][1] if c in sent else 0
-            if not appendix:
-                C |= C_m | reported
-                if own_union:  # H4 does this for all of the sender's messages below
-                    for later, (A_i, _) in sent.items():
-                        if later > c:
-                            C |= A_i
-            sent[c] = (A, C)
+            sent[c] = (A, C if appendix else C | C_m | reported)
+        if self.printed("H4") and not appendix:  # all of H_m is in H by now, and m is not
+            for s, sent in touched.items():
+                _report_to_later(sent, {c for sender, c, _, _ in packet.stamp if sender == s})
         start = 0 if appendix else only(m_sender) | only(self.me)
         H[m_sender][m_number] = (m_targets, start)
         if not self.printed("H4") and not appendix:
@@ -220,10 +218,12 @@ class Histories(Protocol):
         return f"{self.system.name(int(str(fact)))}:{least}, not yet delivered"
 
 
-def _report_to_later(sent: dict[int, tuple[Processes, Processes]]) -> None:
-    """H4: each message of one sender is reported to where that sender's later ones went."""
+def _report_to_later(sent: dict[int, tuple[Processes, Processes]], which: Set[int] | None = None) -> None:
+    """The union of R6.3: each message of one sender is reported to where that sender's later ones went. H4:
+    as printed, only those of the timestamp (`which`) are."""
     later = 0
     for c in sorted(sent, reverse=True):
         A, C = sent[c]
-        sent[c] = (A, C | later)
+        if which is None or c in which:
+            sent[c] = (A, C | later)
         later |= A
