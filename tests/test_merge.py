@@ -18,11 +18,13 @@ from causet.model import BadInput
 from causet.rcclock import RcTime
 from causet.spark import merge, merging
 from causet.spark.merging_streams import ascending
+from causet.stamp import HEARTBEAT
 from streams import write_files
 from test_deliver import finish
 
 EPSILON, DELTA = 50, 400
-SCHEMA = "source string, sequence long, rc long, r long, subject string"
+PLAIN = "source string, sequence long, rc long, r long, subject string"
+SCHEMA = f"{PLAIN}, type string"
 Message = dict[str, Any]
 
 
@@ -65,7 +67,8 @@ class Network:
         self.arrivals.sort(key=lambda each: each[0])
         self.messages = [message for _, message in self.arrivals]
         self.beats = [
-            {"source": f"s{number}", "rc": self.now + 2000, "r": self.now + 2000} for number in range(sources)
+            {"source": f"s{number}", "rc": self.now + 2000, "r": self.now + 2000, "type": HEARTBEAT}
+            for number in range(sources)
         ]
 
     def _show(self, offset: int) -> int:
@@ -125,7 +128,7 @@ def test_impossible_stamps_are_named_and_the_rest_is_merged(spark: SparkSession)
         (None, 1, 100, 100, "nobody"),
         ("a", 1, 2**60, 2**60, "beyond"),
     ]
-    rows = spark.createDataFrame([*bad, ("a", 7, 300, 300, "fine")], SCHEMA)
+    rows = spark.createDataFrame([*bad, ("a", 7, 300, 300, "fine")], PLAIN)
     found = {row.subject: row for row in rows.transform(merge(epsilon="50 ms", delta="2 s")).collect()}
     assert (found["fine"].position, found["fine"].status, found["fine"].problem) == (0, "delivered", None)
     for name in found:
