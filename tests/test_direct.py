@@ -157,6 +157,26 @@ def test_merge_from_files_to_files_gives_the_order(
     assert progress.taken == progress.counts["heartbeats"] == len(network.beats)
 
 
+@pytest.mark.parametrize("by_workers", [True, False])
+def test_merge_keeps_a_column_that_is_called_status(
+    spark: SparkSession, tmp_path: Path, by_workers: bool
+) -> None:
+    messages: list[dict[str, Any]] = [
+        {
+            "source": "a",
+            "sequence": number,
+            "rc": 1000 * number,
+            "r": 1000 * number,
+            "status": f"paid {number}",
+        }
+        for number in (1, 2, 3)
+    ]
+    write_parquet(tmp_path / "in", messages, 10, TIMED.append(pa.field("status", pa.string())))
+    through(spark, tmp_path, merge(epsilon=0, delta=0, buckets=2), by_workers)
+    rows = [(row.status, row.input_status) for row in rows_in(spark, tmp_path / "out")]
+    assert rows == [("delivered", "paid 1"), ("delivered", "paid 2")]
+
+
 def test_what_is_no_message_goes_aside_with_the_problem(spark: SparkSession, tmp_path: Path) -> None:
     good: list[dict[str, Any]] = [
         {"receiver": "r", "source": "a", "sequence": number, "causaldeps": "{}"} for number in (2, 1, 3)

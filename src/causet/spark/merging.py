@@ -298,6 +298,11 @@ def faults(facts: Facts, epsilon: int, now: Any = None) -> list[Any]:
     ]
 
 
+def is_beat(extra: Extra) -> Column:
+    """Whether a row is a heartbeat: only its type says so."""
+    return F.col(TYPE).eqNullSafe(F.lit(HEARTBEAT)) if extra.beats else F.lit(False)
+
+
 def problem_with(
     times: Times,
     epsilon: int,
@@ -307,7 +312,7 @@ def problem_with(
     """The code of each row: why it is not a message, or has a stamp that cannot be; or that it is a
     heartbeat. In a stream there is a time."""
     rc, r, sequence = (F.col(quoted(name)) for name in times)
-    beat = F.col(TYPE).eqNullSafe(F.lit(HEARTBEAT)) if extra.beats else F.lit(False)
+    beat = is_beat(extra)
     facts = Facts(
         faulty=F.col(FAULT).isNotNull() if extra.fault else F.lit(False),
         nameless=F.col("source").isNull(),
