@@ -92,6 +92,8 @@ class Merge:
     buckets: int
     most_bytes: int | None = None
     """the largest message that the sink takes, by the column SIZE; a larger one is diverted"""
+    strict: bool = False
+    """of a stream: end with an error instead of diverting anything"""
 
     def __call__(self, messages: DataFrame) -> DataFrame:
         if messages.isStreaming:
@@ -119,6 +121,7 @@ class Merge:
             self.buckets,
             min(self.buckets, int(tasks)),
             self.most_bytes,
+            self.strict,
         )
         files = messages if isinstance(messages, ParquetFiles) else None
         return merge_stream(stamped, rows.columns, settings, files)
