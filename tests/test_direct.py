@@ -54,7 +54,7 @@ def through(
     schema = spark.read.parquet(str(folder / "in")).schema
     progress = Progress()
     sink = FileSink(folder / "out", "parquet")
-    sink.prepare(fresh=False)
+    sink.claim("q", {})
     with Checkpoint(folder / "checkpoint") as kept:
         if by_workers:
             blobs = transform.blobs(arriving_files(spark, folder / "in", schema, per_batch))
@@ -364,7 +364,7 @@ def test_a_checkpoint_is_for_one_run_at_a_time(tmp_path: Path) -> None:
         assert one.opened("deliver", {}) is None
         with (
             Checkpoint(tmp_path / "state") as two,
-            pytest.raises(BadInput, match="somebody else runs with the checkpoint"),
+            pytest.raises(BadInput, match="another process runs with the checkpoint"),
         ):
             two.opened("deliver", {})
     with Checkpoint(tmp_path / "state") as three:

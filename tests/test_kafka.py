@@ -206,9 +206,9 @@ def test_addresses(text: str) -> None:
 def test_a_broker_that_does_not_answer_is_said_in_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from causet.spark import kafka
+    from causet.spark import kafka, kafka_client
 
-    monkeypatch.setattr(kafka, "PATIENCE", 1.0)
+    monkeypatch.setattr(kafka_client, "PATIENCE", 1.0)
     with pytest.raises(BadInput, match=r"Kafka at 127\.0\.0\.1:1 does not answer"):
         kafka.KafkaReader({"servers": "127.0.0.1:1", "topics": "x"}).initialOffset()
 

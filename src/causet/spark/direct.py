@@ -140,30 +140,42 @@ class FromFiles:
 def read(path: Path, schema: pa.Schema) -> Batches:
     """The rows of a file, with these columns: what it lacks is null, what else it has is left out."""
     try:
-        path.open("rb").close()  # Python says more plainly why it cannot
-        with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
-            there = file.schema_arrow
-            wanted = [field.name for field in schema if field.name in there.names]
-            for name in wanted:
-                _check_type(path, there.field(name), schema.field(name).type)
-            for batch in file.iter_batches(_rows_at_a_time(file, wanted), columns=wanted):
-                columns = [
-                    batch.column(field.name) if field.name in wanted else pa.nulls(batch.num_rows, field.type)
-                    for field in schema
-                ]
-                yield pa.RecordBatch.from_arrays(columns, schema=schema)  # with the types of the schema
-    except KeyError:
-        raise BadInput(f"{path} cannot be read: a column stands in it twice") from None
-    except (pa.ArrowException, OSError) as error:
-        said = reason(error) if isinstance(error, OSError) else str(error).partition("\n")[0]
-        raise BadInput(f"{path} cannot be read: {said}") from None
+        yield from rows_of(path, schema)
+    except (KeyError, pa.ArrowException, OSError) as error:
+        raise BadInput(f"{path} cannot be read: {said(error)}") from None
 
 
-def _check_type(path: Path, field: pa.Field, wanted: pa.DataType) -> None:
-    """BadInput if a column of a file is something else than it is in the query; its width may differ."""
+def rows_of(path: Path, schema: pa.Schema) -> Batches:
+    """As `read`, with the exceptions as they come: of what cannot be opened, one that has an `errno`."""
+    path.open("rb").close()  # Python says more plainly why it cannot
+    with pq.ParquetFile(path, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as file:
+        there = file.schema_arrow
+        wanted = [field.name for field in schema if field.name in there.names]
+        for name in wanted:
+            _check_type(there.field(name), schema.field(name).type)
+        for batch in file.iter_batches(_rows_at_a_time(file, wanted), columns=wanted):
+            columns = [
+                batch.column(field.name) if field.name in wanted else pa.nulls(batch.num_rows, field.type)
+                for field in schema
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)  # with the types of the schema
+
+
+def said(error: Exception) -> str:
+    """Why a file could not be read."""
+    if isinstance(error, KeyError):
+        return "a column stands in it twice"
+    if isinstance(error, OSError) and error.errno is not None:
+        return reason(error)
+    return str(error).partition("\n")[0] or "it is damaged"
+
+
+def _check_type(field: pa.Field, wanted: pa.DataType) -> None:
+    """ArrowTypeError if a column of a file is not what it is in the query. It may be narrower, not wider:
+    Spark reads no column that is, and a value might not fit."""
     found = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    if _kind(found) != _kind(wanted):
-        raise BadInput(f"{path} cannot be read: column {field.name!r} is {found}, and was {wanted} before")
+    if _kind(found) != _kind(wanted) or _width(found) > _width(wanted):
+        raise pa.ArrowTypeError(f"column {field.name!r} is {found}, and was {wanted} before")
 
 
 def _kind(found: pa.DataType) -> object:
@@ -171,6 +183,12 @@ def _kind(found: pa.DataType) -> object:
         if any(fits(found) for fits in alike):
             return number
     return found.id
+
+
+def _width(found: pa.DataType) -> int:
+    """Bits of a number; 0 of all else. Of numbers without a sign the range is checked as they are read."""
+    numbers = pa.types.is_signed_integer(found) or pa.types.is_floating(found)
+    return int(found.bit_width) if numbers else 0
 
 
 def _rows_at_a_time(file: pq.ParquetFile, columns: list[str]) -> int:
