@@ -250,10 +250,28 @@ def check_state(query: MergeInMemory, defined: Defined) -> None:
         assert sum(kept) >= len(memory.place)
 
 
+@check_of(*MERGE)
+def check_strict(made: dict[str, Any], folder: Path) -> None:
+    """What would be diverted ends the query, and is named."""
+    merging = made["spark.merging_streams"]
+    settings = merging.MergeSettings(merging.FOUND, 5, 0, (), (), 200, 2, 2, None, True)
+    fine, other = message("a", 1, 100, 100, "one"), message("a", 1, 100, 100, "another one")
+    query = MergeInMemory(merging, settings, (FAULT, "type"))
+    query.step([[fine, fine, beat("a", 200, 200)]], now=300)
+    number = "a row (source a, sequence 1) has the number of another message: source a, sequence 1, but"
+    refuses(lambda: query.step([[other]], now=300), number)
+    refuses(
+        lambda: query.step([[{**fine, FAULT: "is not JSON"}]], now=300), "sequence 1) is not JSON; without"
+    )
+    nothing = "a row (without source and sequence) has no source; without --strict it is diverted"
+    refuses(lambda: query.step([[message(None, None, 1, 1, "")]], now=300), nothing)
+
+
 def merges(line: str, becomes: str, rule: str, module: str = "spark.merging_streams") -> None:
     mutant("merge", module, line, becomes, rule)
 
 
+mutant("strict", "spark.merging_streams", "if self.settings.strict:", "if False:", "strict is strict")
 SLOWEST = "return min(found) if found else (NEVER, None)"
 merges(SLOWEST, "return max(found) if found else (NEVER, None)", "the slowest source counts")
 merges(
@@ -301,7 +319,7 @@ merges(
     "PRINT: fingerprints(table, []).view(np.int64)",
     "the payload is compared",
 )
-merges("yield 0, NEVER, conflicting", "yield from ()", "a conflict leaves by the side")
+merges("yield self._aside(conflicting)", "yield from ()", "a conflict leaves by the side")
 merges("pa.array(conflicts - known)", "pa.array(conflicts * 0)", "it is the conflict that leaves")
 merges(
     "memory.held[key], new[key]]) for key in KEPT}\n        order",
@@ -392,7 +410,7 @@ merges("self.count(duplicates=len(copies), conflicts", "self.count(conflicts", "
 merges("len(copies), conflicts=len(conflicts))", "len(copies))", "conflicts are counted")
 merges("                table = table.filter(pa.array(~refused))\n", "", "a refused row is not merged")
 merges(
-    "yield 0, NEVER, self._diverted(table.filter(pa.array(refused)), codes[refused])",
+    "yield self._aside(self._diverted(table.filter(pa.array(refused)), codes[refused]))",
     "self._diverted(table.filter(pa.array(refused)), codes[refused])",
     "a refused row leaves by the side",
 )

@@ -54,6 +54,8 @@ def merge(
     exclude: Sequence[str] = (),
     horizon: str | int | float | None = None,
     buckets: int = 16,
+    strict: bool = False,
+    most_bytes: int | None = None,
 ) -> Merge:
     """Merge messages into one order, for `messages.transform(merge(…))`.
 
@@ -68,6 +70,9 @@ def merge(
     :param horizon: for streams, how long released messages are remembered, so that copies are known for such;
         without it δ + 3ε, the longest that a message waits.
     :param buckets: for streams, over how many the messages are spread; fixed for a checkpoint.
+    :param strict: for streams, end with an error at a row that would be diverted.
+    :param most_bytes: for streams, the largest message that the sink takes; the rows say in `__causet_size`
+        how large they are.
 
     A batch gets `position` (0, 1, 2, …), a stream the order of its rows. `status` is `delivered`, in a stream
     also `late` (it came below what was released), and `diverted` for a row that is not a message or has an
@@ -78,7 +83,7 @@ def merge(
     """
     apart, under_way = milliseconds("epsilon", epsilon), milliseconds("delta", delta)
     remembered = under_way + 3 * apart if horizon is None else milliseconds("horizon", horizon)
-    return Merge(apart, under_way, tuple(sources), tuple(exclude), remembered, buckets)
+    return Merge(apart, under_way, tuple(sources), tuple(exclude), remembered, buckets, most_bytes, strict)
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,7 @@ class Merge:
     buckets: int
     most_bytes: int | None = None
     """the largest message that the sink takes, by the column SIZE; a larger one is diverted"""
+    strict: bool = False
 
     def __call__(self, messages: DataFrame) -> DataFrame:
         if messages.isStreaming:
@@ -120,6 +126,7 @@ class Merge:
             self.buckets,
             min(self.buckets, int(tasks)),
             self.most_bytes,
+            self.strict,
         )
         files = messages if isinstance(messages, ParquetFiles) else None
         return merge_stream(stamped, rows.columns, settings, files)
