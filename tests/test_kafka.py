@@ -236,3 +236,35 @@ def test_a_broker_ends_with_whoever_wanted_it(broker: str) -> None:
                 return
         time.sleep(0.2)
     pytest.fail("it is still there")
+
+
+def test_a_second_query_and_a_lost_checkpoint_are_refused(broker: str, tmp_path: Path) -> None:
+    """The command, twice with one checkpoint, and then without it: nothing is written again."""
+    envelopes, causes = chat(4, 30, [1_700_000_000_000])
+    create(broker, "owned-in")
+    publish(broker, "owned-in", envelopes, tmp_path)
+    command = ["deliver", f"kafka://{broker}/owned-in", f"kafka://{broker}/owned", "--missing", "wait"]
+    command += ["--by", "causaldomain", "--buckets", "2", *LOCAL, "--json"]
+    for count in (30, 0):
+        told = json.loads(causet(*command, "--checkpoint", str(tmp_path / "state")))
+        assert (told["messages"], told["delivered"]) == (count, count)
+    with pytest.raises(BadInput, match="topic 'owned' belongs to another query"):
+        causet(*command, "--checkpoint", str(tmp_path / "new"))
+    check(read(broker, "owned"), envelopes, causes)
+
+
+def test_a_gap_in_the_source_ends_the_command_with_a_sentence(broker: str, tmp_path: Path) -> None:
+    envelopes, _ = chat(5, 20, [1_700_000_000_000])
+    create(broker, "gap")
+    publish(broker, "gap", envelopes[:10], tmp_path)
+    command = ["deliver", f"kafka://{broker}/gap", str(tmp_path / "out"), "--missing", "wait", "--json"]
+    command += ["--buckets", "2", *LOCAL, "--checkpoint", str(tmp_path / "state")]
+    assert json.loads(causet(*command))["messages"] == 10
+    publish(broker, "gap", envelopes[10:], tmp_path)
+    topics: Any = import_module("confluent_kafka.admin")
+    admin = topics.AdminClient({"bootstrap.servers": broker})
+    places = [client().TopicPartition("gap", number, client().OFFSET_END) for number in range(3)]
+    for future in admin.delete_records(places).values():
+        future.result(20)
+    with pytest.raises(BadInput, match="retention removed messages before they were read; --gaps skip"):
+        causet(*command)

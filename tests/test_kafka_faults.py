@@ -29,6 +29,8 @@ from causet.spark.kafka_source import KafkaReader, Stretch, read_gaps
 from causet.spark.packing import FAULT, SIZE
 
 ALL = ReadAllAvailable()
+TRIED = 20
+"""Seconds for calls, before they are given up."""
 LARGEST = 1_048_588
 """What a topic takes unless it is set up otherwise."""
 
@@ -112,7 +114,7 @@ def values(broker: str, topic: str) -> list[bytes]:
 
 
 def reader(broker: str, topic: str, **options: str) -> KafkaReader:
-    return KafkaReader({"servers": broker, "topics": topic, "retry": "20", **options})
+    return KafkaReader({"servers": broker, "topics": topic, "retry": str(TRIED), **options})
 
 
 def rows_of(source: KafkaReader, start: Any, end: Any) -> list[dict[str, Any]]:
@@ -317,7 +319,7 @@ def test_what_is_not_text_becomes_a_fault_of_that_message(broker: str) -> None:
 
 def sink(broker: str, limit: int = LARGEST) -> KafkaSink:
     topic = new_topic(broker, config={"max.message.bytes": str(limit)})
-    made = KafkaSink(Address(broker, (topic,)), retry=20)
+    made = KafkaSink(Address(broker, (topic,)), retry=TRIED)
     name = uuid4().hex
     made.check(name, fresh=True)
     made.claim(name, {"command": "deliver", "checkpoint": "/state", "source": "kafka://h:1/in"})
@@ -325,7 +327,7 @@ def sink(broker: str, limit: int = LARGEST) -> KafkaSink:
 
 
 def task(target: KafkaSink, batch: int, largest: int = LARGEST) -> Transaction:
-    return Transaction(target.servers, target.topic, target.query, batch, largest, 20)
+    return Transaction(target.servers, target.topic, target.query, batch, largest, TRIED)
 
 
 def row(value: bytes | None, **changes: Any) -> dict[str, Any]:
@@ -588,7 +590,7 @@ def test_of_two_queries_that_claim_at_the_same_moment_one_is_refused(
     broker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = new_topic(broker)
-    first, second = (KafkaSink(Address(broker, (topic,)), retry=20) for _ in range(2))
+    first, second = (KafkaSink(Address(broker, (topic,)), retry=TRIED) for _ in range(2))
     first.check("first", fresh=True)
     second.check("second", fresh=True)
     owner = KafkaSink._owner
@@ -644,7 +646,7 @@ def test_a_topic_of_an_earlier_release_goes_on(broker: str) -> None:
         KafkaSink(Address(broker, (topic,))).check("new", fresh=True)
     with pytest.raises(BadInput, match="no record of the query"):
         KafkaSink(Address(broker, (topic,))).check("new", fresh=False)
-    target = KafkaSink(Address(broker, (topic,)), retry=20)
+    target = KafkaSink(Address(broker, (topic,)), retry=TRIED)
     target.check("old", fresh=False)
     target.claim("old", {})
     assert sent(task(target, 4), row(b"x")) == 0
