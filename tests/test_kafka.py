@@ -17,9 +17,12 @@ from typing import Any
 
 import pytest
 
+from pyspark.sql import DataFrame, Row, SparkSession
+
 from causet import RcClock, Stamper
 from causet.model import BadInput
-from causet.spark.kafka import Address, client
+from causet.spark.kafka import Address, KafkaSink, client, read_gaps, read_kafka
+from causet.spark.packing import FAULT, SIZE
 from test_stream_commands import LOCAL, causet
 
 PRODUCER = """
@@ -99,7 +102,7 @@ def read(broker: str, topic: str) -> list[dict[str, str]]:
             ended += 1
             continue
         headers = {name: value.decode() for name, value in message.headers()}
-        if "ce_subject" not in headers:
+        if "ce_subject" not in headers and message.value() is not None:
             headers["ce_subject"] = json.loads(message.value())["subject"]
         found.append(headers)
     consumer.close()
@@ -268,3 +271,72 @@ def test_a_gap_in_the_source_ends_the_command_with_a_sentence(broker: str, tmp_p
         future.result(20)
     with pytest.raises(BadInput, match="retention removed messages before they were read; --gaps skip"):
         causet(*command)
+
+
+def test_poisoned_messages_go_through_spark_and_into_a_topic(
+    broker: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """With a gap before them, which is skipped and noted; and each batch is written once."""
+    create(broker, "poisoned")
+    producer = client().Producer({"bootstrap.servers": broker})
+
+    def send(value: bytes | None, *headers: tuple[str, bytes | None]) -> None:
+        producer.produce("poisoned", value, headers=list(headers), partition=0)
+        assert producer.flush(20) == 0
+
+    found: list[Row] = []
+
+    def kept(rows: DataFrame, batch: int) -> None:
+        found.extend(rows.collect())
+
+    def run() -> None:
+        noted = {"gaps": "skip", "gap_folder": tmp_path / "gaps"}
+        rows = read_kafka(spark, Address(broker, ("poisoned",)), 1000, ["tenant"], size=True, **noted)
+        query = rows.writeStream.foreachBatch(kept).trigger(availableNow=True)
+        query.option("checkpointLocation", f"file:{tmp_path / 'state'}").start().awaitTermination()
+
+    send(b"0", ("ce_source", b"a"), ("ce_id", b"0"))
+    run()
+    send(b"lost")
+    admin: Any = import_module("confluent_kafka.admin")
+    deleting = admin.AdminClient({"bootstrap.servers": broker})
+    for future in deleting.delete_records([client().TopicPartition("poisoned", 0, 2)]).values():
+        future.result(20)
+    send(b"\xff", ("ce_source", b"a"), ("ce_id", b"1"), ("ce_tenant", b"t"), ("x", b"\xff"))
+    send(b"2", ("ce_source", b"a\xff"), ("ce_id", b"2"))
+    send(b'{"source": "caf\xe9", "id": "3"}')
+    send(None, ("ce_source", b"a"), ("ce_id", None))
+    send(b'{"source": "\xc3\xa9", "id": "5", "tenant": "u"}')
+    run()
+    told = [(row["source"], row["id"], row["tenant"], row[FAULT]) for row in found]
+    assert told == [
+        ("a", "0", None, None),
+        ("a", "1", "t", None),
+        (None, "2", None, "header ce_source is not UTF-8"),
+        (None, None, None, "the value is not UTF-8"),
+        ("a", None, None, None),
+        ("é", "5", "u", None),
+    ]
+    assert all(row[SIZE] >= len(row["value"] or b"") for row in found)
+    gap = {"topic": "poisoned", "partition": 0, "from": 1, "to": 2, "anew": False}
+    assert read_gaps(tmp_path / "gaps") == [gap]
+
+    target = KafkaSink(Address(broker, ("cured",)))
+    target.check("q", fresh=True)
+    target.claim("q", {})
+    schema = (
+        "key binary, value binary, headers array<struct<key:string,value:binary>>, source string, id string"
+    )
+    rows = spark.createDataFrame(
+        [
+            (None, value, [Row(key="ce_subject", value=b"s")], "a", "1", "a", 0, status, None)
+            for value, status in ((b"\xff", "delivered"), (bytes(2_000_000), "diverted"), (None, "delivered"))
+        ],
+        f"{schema}, receiver string, index long, status string, problem string",
+    )
+    for batch in (0, 0, 1, 0):
+        target.write(rows, batch)
+    assert [each["ce_subject"] for each in read(broker, "cured")] == ["s"] * 4
+    aside = read(broker, "cured-diverted")
+    assert [(each["ce_source"], each["ce_id"]) for each in aside] == [("a", "1")] * 2
+    assert all("the value of 2000000 bytes is left out" in each["causet_problem"] for each in aside)
