@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from causet import RcClock, Stamper
@@ -290,8 +289,8 @@ def test_poisoned_messages_go_through_spark_and_into_a_topic(
         found.extend(rows.collect())
 
     def run() -> None:
-        noted = {"gaps": "skip", "gap_folder": tmp_path / "gaps"}
-        rows = read_kafka(spark, Address(broker, ("poisoned",)), 1000, ["tenant"], size=True, **noted)
+        topic, noted = Address(broker, ("poisoned",)), tmp_path / "gaps"
+        rows = read_kafka(spark, topic, 1000, ["tenant"], gaps="skip", gap_folder=noted, size=True)
         query = rows.writeStream.foreachBatch(kept).trigger(availableNow=True)
         query.option("checkpointLocation", f"file:{tmp_path / 'state'}").start().awaitTermination()
 
