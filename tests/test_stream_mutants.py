@@ -1446,7 +1446,7 @@ by_workers(
 )
 by_workers("self.settings.epsilon, now)", "self.settings.epsilon)", "workers know the time", JUDGE)
 by_workers("if field.name in there.names", "if True", "what a file lacks is null")
-by_workers("if _kind(found) != _kind(wanted):", "if False:", "a column of another kind is refused")
+by_workers("_kind(found) != _kind(wanted) or ", "", "a column of another kind is refused")
 by_workers("(KEPT, pc.invert(aside))", "(KEPT, aside)", "what is diverted is not among what is kept")
 by_workers("if self.divides else None", "", "where nothing goes aside, everything is kept")
 by_workers("-{task.taskAttemptId()}", "", "a task that is run again writes another file")
@@ -1455,7 +1455,7 @@ by_workers(
     "if True:\n                yield place",
     "no file without rows",
 )
-by_workers("except (pa.ArrowException, OSError)", "except pa.ArrowException", "who cannot be read is named")
+by_workers("except (KeyError, pa.ArrowException, OSError)", "except KeyError", "who cannot be read is named")
 
 
 def survives(check: str, change: Change | None, folder: Path) -> bool:
