@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,8 +14,8 @@ import pytest
 
 from causet.delivery import DIVERTED, FLAGGED, LATE, POLICIES, Conflict, Delivered, Delivery
 from causet.kernels import holding
-from causet.kernels.holding import AHEAD, MOST_CLAIMS, MOST_ISLANDS, Holding, Outcome, messages
-from causet.kernels.marks import REMEMBERED, Marks
+from causet.kernels.holding import AHEAD, MOST_CLAIMS, MOST_ISLANDS, Holding, Outcome
+from causet.kernels.marks import REMEMBERED
 from causet.kernels.release import DELIVERED as KERNEL_DELIVERED
 from causet.kernels.release import DIVERTED as KERNEL_DIVERTED
 from causet.kernels.release import FLAGGED as KERNEL_FLAGGED
@@ -308,7 +309,7 @@ Row = tuple[str, str, int, dict[str, int]]
 
 
 def step(
-    held: Holding,
+    held: Any,
     rows: Sequence[Row],
     now: int = 0,
     policy: str = "wait",
@@ -317,12 +318,16 @@ def step(
     **more: Any,
 ) -> Outcome:
     marks, first = more.pop("marks", ()), more.pop("first", 0)
-    kept = Marks(store or InMemory(), held.marks if store else np.empty(0, np.int64))
-    return held.step(messages(rows, first, marks), kept, now, POLICIES.index(policy), overdue, **more)
+    of: Any = sys.modules[type(held).__module__]
+    kept = of.Marks(store or InMemory(), held.marks if store else np.empty(0, np.int64))
+    found: Outcome = held.step(
+        of.messages(rows, first, marks), kept, now, POLICIES.index(policy), overdue, **more
+    )
+    return found
 
 
-def test_receivers_do_not_wait_for_each_other() -> None:
-    held = Holding.empty()
+def test_receivers_do_not_wait_for_each_other(of: Any = holding) -> None:
+    held = of.Holding.empty()
     rows: list[Row] = [
         ("r1", "a", 1, {}),
         ("r2", "a", 2, {}),
@@ -336,20 +341,20 @@ def test_receivers_do_not_wait_for_each_other() -> None:
     assert sorted(outcome.waited) == [0, 1, 1]
 
 
-def test_domains_do_not_wait_for_each_other_and_number_for_themselves() -> None:
+def test_domains_do_not_wait_for_each_other_and_number_for_themselves(of: Any = holding) -> None:
     rows: list[Row] = [("r", "a", 1, {}), ("r", "a", 1, {}), ("r", "b", 1, {"a": 1}), ("r", "b", 1, {"a": 2})]
-    held = Holding.empty()
-    taken = messages(rows)._replace(domain=pa.array(["x", "y", "y", "x"]))
-    outcome = held.step(taken, Marks(InMemory(), held.marks), 0, 0, FAR_BACK)
+    held = of.Holding.empty()
+    taken = of.messages(rows)._replace(domain=pa.array(["x", "y", "y", "x"]))
+    outcome = held.step(taken, of.Marks(InMemory(), held.marks), 0, 0, FAR_BACK)
     assert sorted(outcome.place) == [0, 1, 2] and outcome.duplicates == 0
     assert list(outcome.index) == [0, 1, 2], "one receiver, one order"
-    taken = messages([("r", "a", 2, {})], 4)._replace(domain=pa.array(["x"]))
-    outcome = held.step(taken, Marks(InMemory(), held.marks), 1, 0, FAR_BACK)
+    taken = of.messages([("r", "a", 2, {})], 4)._replace(domain=pa.array(["x"]))
+    outcome = held.step(taken, of.Marks(InMemory(), held.marks), 1, 0, FAR_BACK)
     assert list(outcome.place) == [4, 3] and len(held) == 0
 
 
-def test_what_depends_on_itself_is_named_and_not_held() -> None:
-    held = Holding.empty()
+def test_what_depends_on_itself_is_named_and_not_held(of: Any = holding) -> None:
+    held = of.Holding.empty()
     outcome = step(held, [("r", "a", 1, {"a": 1}), ("r", "a", 2, {"a": 5}), ("r", "a", 3, {"a": 2})])
     assert list(outcome.selfish) == [0, 1] and len(held) == 1
 
@@ -361,8 +366,8 @@ def statuses(outcome: Outcome) -> list[str]:
     return [WORDS[each] for each in outcome.status]
 
 
-def test_a_claim_about_another_source_marks_only_the_message_that_it_names() -> None:
-    held = Holding.empty()
+def test_a_claim_about_another_source_marks_only_the_message_that_it_names(of: Any = holding) -> None:
+    held = of.Holding.empty()
     assert statuses(step(held, [("r", "x", 1, {}), ("r", "y", 1, {"x": 2**52})])) == ["delivered"]
     assert statuses(step(held, [], 9, "flag", 9)) == ["flagged"]
     rest: list[Row] = [("r", "x", number, {}) for number in range(2, 6)]
@@ -372,9 +377,9 @@ def test_a_claim_about_another_source_marks_only_the_message_that_it_names() -> 
     assert statuses(step(held, both, 12, "flag", 0)) == ["delivered", "late", "delivered"]
 
 
-def test_a_claim_never_moves_a_held_message_of_another_source() -> None:
+def test_a_claim_never_moves_a_held_message_of_another_source(of: Any = holding) -> None:
     """x:2 waits for x:1, which comes in time; y names x:2, and loses its patience before."""
-    held = Holding.empty()
+    held = of.Holding.empty()
     assert not statuses(step(held, [("r", "y", 1, {"x": 2})], 0, "flag"))
     assert not statuses(step(held, [("r", "x", 2, {})], 5, "flag"))
     outcome = step(held, [], 10, "flag", 0)
@@ -382,8 +387,8 @@ def test_a_claim_never_moves_a_held_message_of_another_source() -> None:
     assert statuses(step(held, [("r", "x", 1, {})], 11, "flag", 1)) == ["delivered", "late"]
 
 
-def test_a_flagged_message_takes_those_before_it_of_its_own_source_along() -> None:
-    held = Holding.empty()
+def test_a_flagged_message_takes_those_before_it_of_its_own_source_along(of: Any = holding) -> None:
+    held = of.Holding.empty()
     step(held, [("r", "x", 4, {})], 0, "flag")
     step(held, [("r", "x", 2, {})], 5, "flag", first=1)
     outcome = step(held, [], 10, "flag", 0)
@@ -391,8 +396,8 @@ def test_a_flagged_message_takes_those_before_it_of_its_own_source_along() -> No
     assert statuses(step(held, [("r", "x", 1, {}), ("r", "x", 3, {})], 11, "flag")) == ["late", "late"]
 
 
-def test_a_number_too_far_above_the_others_is_refused_and_changes_nothing() -> None:
-    held = Holding.empty()
+def test_a_number_too_far_above_the_others_is_refused_and_changes_nothing(of: Any = holding) -> None:
+    held = of.Holding.empty()
     outcome = step(held, [("r", "x", 1, {}), ("r", "x", 2**52, {}), ("r", "z", AHEAD, {})], policy="flag")
     assert list(outcome.far) == [1] and len(held) == 1, "z:10⁹ is not too far"
     outcome = step(held, [("r", "x", AHEAD + 1, {}), ("r", "x", AHEAD + 2, {})], 1, "flag", 1, first=3)
@@ -404,8 +409,8 @@ def test_a_number_too_far_above_the_others_is_refused_and_changes_nothing() -> N
     assert len(held) == 1, "w waits for x:4, which was never delivered"
 
 
-def test_invented_causes_are_forgotten_with_the_horizon() -> None:
-    held = Holding.empty()
+def test_invented_causes_are_forgotten_with_the_horizon(of: Any = holding) -> None:
+    held = of.Holding.empty()
     for number in range(1, 21):
         invented = {f"{number}-{each}": 1 for each in range(1000)}
         step(held, [("r", "e", number, invented)], number, "flag", number, forget_before=0)
@@ -414,8 +419,8 @@ def test_invented_causes_are_forgotten_with_the_horizon() -> None:
     assert len(held.stream_key) == 1 and len(held.claim_key) == 0
 
 
-def test_claims_of_one_source_are_bounded_and_the_newest_are_kept() -> None:
-    held = Holding.empty()
+def test_claims_of_one_source_are_bounded_and_the_newest_are_kept(of: Any = holding) -> None:
+    held = of.Holding.empty()
     for number in range(1, 9):
         invented = {f"{number}-{each}": 1 for each in range(10_000)}
         step(held, [("r", "e", number, invented)], number, "flag", number)
@@ -426,8 +431,10 @@ def test_claims_of_one_source_are_bounded_and_the_newest_are_kept() -> None:
     )
 
 
-def test_islands_of_one_source_are_bounded_and_what_falls_into_a_closed_hole_is_named() -> None:
-    held, store = Holding.empty(), InMemory()
+def test_islands_of_one_source_are_bounded_and_what_falls_into_a_closed_hole_is_named(
+    of: Any = holding,
+) -> None:
+    held, store = of.Holding.empty(), InMemory()
     odd: list[Row] = [("r", "a", number, {}) for number in range(3, 2 * MOST_ISLANDS + 9, 2)]
     outcome = step(held, odd, 1, "flag", 1, store)
     assert set(statuses(outcome)) == {"flagged"}
@@ -438,12 +445,12 @@ def test_islands_of_one_source_are_bounded_and_what_falls_into_a_closed_hole_is_
     assert outcome.duplicates == 2 and statuses(outcome) == ["late"]
 
 
-def test_what_was_given_up_by_hand_is_not_waited_for() -> None:
-    held = Holding.empty()
+def test_what_was_given_up_by_hand_is_not_waited_for(of: Any = holding) -> None:
+    held = of.Holding.empty()
     step(held, [("r", "x", 1, {}), ("r", "x", 3, {}), ("r", "y", 1, {"x": 2}), ("s", "y", 1, {"x": 2})])
     assert len(held) == 3
     held.give_up([("x", 2)])
-    outcome = step(Holding.from_bytes(held.to_bytes()), [])
+    outcome = step(of.Holding.from_bytes(held.to_bytes()), [])
     assert statuses(outcome) == ["flagged"] * 3 and [each[2] for each in outcome.missing] == [2, 2, 2]
     held.give_up([("x", 2)])
     assert len(held.lost_name) == 1
@@ -451,16 +458,16 @@ def test_what_was_given_up_by_hand_is_not_waited_for() -> None:
     assert statuses(step(held, [("r", "x", 2, {})], 1)) == ["late"]
 
 
-def test_a_diverted_id_is_remembered_until_the_horizon() -> None:
-    held = Holding.empty()
+def test_a_diverted_id_is_remembered_until_the_horizon(of: Any = holding) -> None:
+    held = of.Holding.empty()
     outcome = step(held, [("r", "x2", 1, {"x1": 1})], 5, "divert", 5, forget_before=0, by_id=True)
     assert statuses(outcome) == ["diverted"]
     outcome = step(held, [("r", "x2", 1, {"x1": 1})], 6, "divert", 0, forget_before=0, by_id=True)
     assert outcome.duplicates == 1 and not len(held)
 
 
-def test_a_parent_that_comes_after_it_was_given_up_is_late() -> None:
-    held = Holding.empty()
+def test_a_parent_that_comes_after_it_was_given_up_is_late(of: Any = holding) -> None:
+    held = of.Holding.empty()
     step(held, [("r", "x2", 1, {"x1": 1})], 5, "flag", 5, forget_before=0, by_id=True)
     assert statuses(step(held, [("r", "x1", 1, {})], 6, "flag", 0, forget_before=0, by_id=True)) == ["late"]
 
@@ -468,8 +475,8 @@ def test_a_parent_that_comes_after_it_was_given_up_is_late() -> None:
 # ---------------------------------------------------------------- fingerprints
 
 
-def test_the_last_numbers_of_a_source_are_known_by_their_fingerprints() -> None:
-    held, store = Holding.empty(), InMemory()
+def test_the_last_numbers_of_a_source_are_known_by_their_fingerprints(of: Any = holding) -> None:
+    held, store = of.Holding.empty(), InMemory()
     count = REMEMBERED + 1000
     for at in range(0, count, 1000):
         rows: list[Row] = [("r", "a", number, {}) for number in range(at + 1, at + 1001)]
@@ -485,16 +492,18 @@ def test_the_last_numbers_of_a_source_are_known_by_their_fingerprints() -> None:
     assert other.duplicates == 0 and list(other.conflicts) == [0, 1, 2]
 
 
-def test_fingerprints_of_forgotten_streams_are_dropped() -> None:
-    held, store = Holding.empty(), InMemory()
+def test_fingerprints_of_forgotten_streams_are_dropped(of: Any = holding) -> None:
+    held, store = of.Holding.empty(), InMemory()
     for at in range(200):
         rows: list[Row] = [("r", f"id{at}-{each}", 1, {}) for each in range(10)]
         step(held, rows, at, store=store, marks=[7] * 10, forget_before=at - 3, by_id=True)
     assert sum(held.marks) < 300
 
 
-def test_ids_with_parents_are_streams_of_one_message_and_are_forgotten_behind_the_horizon() -> None:
-    held = Holding.empty()
+def test_ids_with_parents_are_streams_of_one_message_and_are_forgotten_behind_the_horizon(
+    of: Any = holding,
+) -> None:
+    held = of.Holding.empty()
     ids: list[Row] = [("r", "x2", 1, {"x1": 1}), ("r", "x1", 1, {}), ("r", "x4", 1, {"x3": 1})]
     outcome = step(held, ids, 5, forget_before=0, by_id=True)
     assert list(outcome.place) == [1, 0] and len(held.stream_key) == 4
@@ -502,8 +511,8 @@ def test_ids_with_parents_are_streams_of_one_message_and_are_forgotten_behind_th
     assert len(held.stream_key) == 2 and len(held) == 1, "the one that waits and the one it waits for stay"
 
 
-def test_what_is_remembered_does_not_grow_when_nothing_is_held() -> None:
-    held, store = Holding.empty(), InMemory()
+def test_what_is_remembered_does_not_grow_when_nothing_is_held(of: Any = holding) -> None:
+    held, store = of.Holding.empty(), InMemory()
     sizes = []
     for batch in range(20):
         step(held, [("r", f"s{source}", batch + 1, {}) for source in range(8)], batch, store=store)

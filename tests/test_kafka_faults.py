@@ -29,6 +29,8 @@ from causet.spark.kafka_source import KafkaReader, Stretch, read_gaps
 from causet.spark.packing import FAULT, SIZE
 
 ALL = ReadAllAvailable()
+TRIED = 20
+"""Seconds for calls, before they are given up."""
 LARGEST = 1_048_588
 """What a topic takes unless it is set up otherwise."""
 
@@ -112,7 +114,7 @@ def values(broker: str, topic: str) -> list[bytes]:
 
 
 def reader(broker: str, topic: str, **options: str) -> KafkaReader:
-    return KafkaReader({"servers": broker, "topics": topic, "retry": "20", **options})
+    return KafkaReader({"servers": broker, "topics": topic, "retry": str(TRIED), **options})
 
 
 def rows_of(source: KafkaReader, start: Any, end: Any) -> list[dict[str, Any]]:
@@ -317,7 +319,7 @@ def test_what_is_not_text_becomes_a_fault_of_that_message(broker: str) -> None:
 
 def sink(broker: str, limit: int = LARGEST) -> KafkaSink:
     topic = new_topic(broker, config={"max.message.bytes": str(limit)})
-    made = KafkaSink(Address(broker, (topic,)), retry=20)
+    made = KafkaSink(Address(broker, (topic,)), retry=TRIED)
     name = uuid4().hex
     made.check(name, fresh=True)
     made.claim(name, {"command": "deliver", "checkpoint": "/state", "source": "kafka://h:1/in"})
@@ -325,7 +327,7 @@ def sink(broker: str, limit: int = LARGEST) -> KafkaSink:
 
 
 def task(target: KafkaSink, batch: int, largest: int = LARGEST) -> Transaction:
-    return Transaction(target.servers, target.topic, target.query, batch, largest, 20)
+    return Transaction(target.servers, target.topic, target.query, batch, largest, TRIED)
 
 
 def row(value: bytes | None, **changes: Any) -> dict[str, Any]:
@@ -372,9 +374,8 @@ def test_a_task_that_is_run_again_after_its_commit_writes_nothing(broker: str) -
     assert sent(task(target, 0), row(b"a")) == 0
     assert values(broker, target.topic) == [b"a", b"b", b"c"]
     assert target.last_batch() == 1
-    told = [(each.key(), json.loads(each.value())) for each in committed(broker, target.batches)]
     query = target.query.encode()
-    assert [each for each in told if each[0] == query] == [
+    assert [(each.key(), json.loads(each.value())) for each in committed(broker, target.batches)] == [
         (query, {"batch": 0, "messages": 2}),
         (query, {"batch": 1, "messages": 1}),
     ]
@@ -402,6 +403,7 @@ def test_a_task_that_fails_before_its_commit_leaves_nothing_open(broker: str) ->
 
     def failing() -> Iterator[pa.RecordBatch]:
         yield from batches(row(b"a"))
+        time.sleep(0.5)  # until it is on its way
         raise ValueError("a fault further up")
 
     with pytest.raises(ValueError, match="further up"):
@@ -588,7 +590,7 @@ def test_of_two_queries_that_claim_at_the_same_moment_one_is_refused(
     broker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = new_topic(broker)
-    first, second = (KafkaSink(Address(broker, (topic,)), retry=20) for _ in range(2))
+    first, second = (KafkaSink(Address(broker, (topic,)), retry=TRIED) for _ in range(2))
     first.check("first", fresh=True)
     second.check("second", fresh=True)
     owner = KafkaSink._owner
@@ -616,7 +618,7 @@ def test_a_sink_that_was_made_anew_is_refused(broker: str, which: str) -> None:
     delete_topic(broker, f"{target.topic}{which}")
     with pytest.raises(BadInput, match="deleted"):
         target.check(target.query, fresh=False)
-    new_topic(broker, f"{target.topic}{which}", 2)
+    new_topic(broker, f"{target.topic}{which}")
     with pytest.raises(BadInput, match="made anew"):
         target.check(target.query, fresh=False)
 
@@ -633,7 +635,7 @@ def test_who_withdraws_leaves_no_owner_unless_something_was_written(broker: str)
 
 
 def test_a_topic_of_an_earlier_release_goes_on(broker: str) -> None:
-    """It has one partition for batches, and no owner."""
+    """It has no owner."""
     topic = new_topic(broker)
     new_topic(broker, f"{topic}-batches", 1, {"cleanup.policy": "compact"})
     send(broker, topic, [b"a"])
@@ -644,7 +646,7 @@ def test_a_topic_of_an_earlier_release_goes_on(broker: str) -> None:
         KafkaSink(Address(broker, (topic,))).check("new", fresh=True)
     with pytest.raises(BadInput, match="no record of the query"):
         KafkaSink(Address(broker, (topic,))).check("new", fresh=False)
-    target = KafkaSink(Address(broker, (topic,)), retry=20)
+    target = KafkaSink(Address(broker, (topic,)), retry=TRIED)
     target.check("old", fresh=False)
     target.claim("old", {})
     assert sent(task(target, 4), row(b"x")) == 0
@@ -723,15 +725,17 @@ def test_names_without_end_do_not_end_the_query(broker: str) -> None:
 class Answers:
     """Calls that fail so many times before they succeed."""
 
-    def __init__(self, *codes: str) -> None:
-        self.codes = list(codes)
+    def __init__(self, *errors: Any) -> None:
+        self.errors = list(errors)
         self.asked: list[float] = []
 
     def __call__(self, seconds: float) -> str:
         self.asked.append(seconds)
-        if self.codes:
-            error = getattr(client().KafkaError, self.codes.pop(0))
-            raise client().KafkaException(client().KafkaError(error))
+        if self.errors:
+            error = self.errors.pop(0)
+            if isinstance(error, str):
+                error = client().KafkaError(getattr(client().KafkaError, error))
+            raise client().KafkaException(error)
         return "done"
 
 
@@ -754,8 +758,13 @@ def test_calls_are_repeated_with_growing_pauses(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(BadInput, match=r"Kafka at h:1 does not answer \(.*\), tried for 60 s"):
         Retry("h:1", 60)(Answers(*["_TRANSPORT"] * 100))
     assert max(pauses) == 5 and 50 < now[0] <= 60
-    for code in ("TOPIC_AUTHORIZATION_FAILED", "_FENCED"):
-        refused = Answers(code)
+    timed_out = client().KafkaError._TIMED_OUT
+    for error in (
+        client().KafkaError(client().KafkaError.TOPIC_AUTHORIZATION_FAILED),
+        client().KafkaError(timed_out, "", True),
+        client().KafkaError(timed_out, "", False, False, True),
+    ):
+        refused = Answers(error)
         with pytest.raises(BadInput, match="Kafka at h:1: "):
             Retry("h:1", 60)(refused)
         assert len(refused.asked) == 1

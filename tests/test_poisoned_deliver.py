@@ -205,9 +205,10 @@ def test_ten_thousand_poisoned_streams(part: int) -> None:
         check(seed, POLICIES[seed % 7 % 3])
 
 
-def test_a_forged_number_of_another_source_is_a_conflict_with_the_first_that_came() -> None:
-    case = Poisoned(1, losses=False)
-    run = Run(case, "wait")
+def test_a_forged_number_of_another_source_is_a_conflict_with_the_first_that_came(
+    made: dict[str, Any] | None = None,
+) -> None:
+    run = Run(Poisoned(1, losses=False), "wait", made)
     run.step(0, [row("a", 1, {}, "mine", id="1"), row("a", 2, {}, "two")])
     run.step(1, [row("a", 1, {}, "forged", id="1"), row("a", 2, {}, "two")])
     assert run.reports[1]["conflicts"] == 1 and run.reports[1]["duplicates"] == 1
@@ -216,16 +217,20 @@ def test_a_forged_number_of_another_source_is_a_conflict_with_the_first_that_cam
     assert (conflict["data"], conflict["index"], conflict["status"]) == ("forged", None, "diverted")
 
 
-def test_what_follows_a_diverted_message_is_held_and_the_report_says_so() -> None:
-    run = Run(Poisoned(1, losses=False), "wait")
+def test_what_follows_a_diverted_message_is_held_and_the_report_says_so(
+    made: dict[str, Any] | None = None,
+) -> None:
+    run = Run(Poisoned(1, losses=False), "wait", made)
     run.step(0, [row("a", 1, {}), row("a", 2, "{"), row("a", 3, {})])
     assert run.reports[0]["blocked"] == "a:2, which was diverted"
     run.step(1, [row("a", 2, {})])
     assert [each["sequence"] for each in run.left[1]] == [2, 3], "it may be sent again, mended"
 
 
-def test_a_heartbeat_is_counted_and_is_not_a_message() -> None:
-    run = Run(Poisoned(1, losses=False), "wait")
+def test_a_heartbeat_is_counted_and_is_not_a_message(
+    made: dict[str, Any] | None = None,
+) -> None:
+    run = Run(Poisoned(1, losses=False), "wait", made)
     run.step(0, [row("a", None, {}, type=HEARTBEAT), row("a", None, {}, type="other")])
     assert run.reports[0]["heartbeats"] == 1 and run.reports[0]["refused"] == 1
     assert [each["problem"] for each in run.left[0]] == ["has no sequence that is a number"]

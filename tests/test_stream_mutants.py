@@ -250,10 +250,28 @@ def check_state(query: MergeInMemory, defined: Defined) -> None:
         assert sum(kept) >= len(memory.place)
 
 
+@check_of(*MERGE)
+def check_strict(made: dict[str, Any], folder: Path) -> None:
+    """What would be diverted ends the query, and is named."""
+    merging = made["spark.merging_streams"]
+    settings = merging.MergeSettings(merging.FOUND, 5, 0, (), (), 200, 2, 2, None, True)
+    fine, other = message("a", 1, 100, 100, "one"), message("a", 1, 100, 100, "another one")
+    query = MergeInMemory(merging, settings, (FAULT, "type"))
+    query.step([[fine, fine, beat("a", 200, 200)]], now=300)
+    number = "a row (source a, sequence 1) has the number of another message: source a, sequence 1, but"
+    refuses(lambda: query.step([[other]], now=300), number)
+    refuses(
+        lambda: query.step([[{**fine, FAULT: "is not JSON"}]], now=300), "sequence 1) is not JSON; without"
+    )
+    nothing = "a row (without source and sequence) has no source; without --strict it is diverted"
+    refuses(lambda: query.step([[message(None, None, 1, 1, "")]], now=300), nothing)
+
+
 def merges(line: str, becomes: str, rule: str, module: str = "spark.merging_streams") -> None:
     mutant("merge", module, line, becomes, rule)
 
 
+mutant("strict", "spark.merging_streams", "if self.settings.strict:", "if False:", "strict is strict")
 SLOWEST = "return min(found) if found else (NEVER, None)"
 merges(SLOWEST, "return max(found) if found else (NEVER, None)", "the slowest source counts")
 merges(
@@ -301,7 +319,7 @@ merges(
     "PRINT: fingerprints(table, []).view(np.int64)",
     "the payload is compared",
 )
-merges("yield 0, NEVER, conflicting", "yield from ()", "a conflict leaves by the side")
+merges("yield self._aside(conflicting)", "yield from ()", "a conflict leaves by the side")
 merges("pa.array(conflicts - known)", "pa.array(conflicts * 0)", "it is the conflict that leaves")
 merges(
     "memory.held[key], new[key]]) for key in KEPT}\n        order",
@@ -392,7 +410,7 @@ merges("self.count(duplicates=len(copies), conflicts", "self.count(conflicts", "
 merges("len(copies), conflicts=len(conflicts))", "len(copies))", "conflicts are counted")
 merges("                table = table.filter(pa.array(~refused))\n", "", "a refused row is not merged")
 merges(
-    "yield 0, NEVER, self._diverted(table.filter(pa.array(refused)), codes[refused])",
+    "yield self._aside(self._diverted(table.filter(pa.array(refused)), codes[refused]))",
     "self._diverted(table.filter(pa.array(refused)), codes[refused])",
     "a refused row leaves by the side",
 )
@@ -1241,192 +1259,6 @@ files("if fresh and rows:", "if rows:", "a query goes on in its folder")
 files("*([diverted_beside(self.folder)] if self.aside else [])", "", "the folder beside it too")
 
 
-class Broker:
-    """Topics in memory, as their readers see them: what is committed."""
-
-    class KafkaException(Exception):
-        pass
-
-    class KafkaError:
-        _PARTITION_EOF = -191
-
-    def __init__(self) -> None:
-        self.topics: dict[str, list[Any]] = {}
-        self.open: dict[str, Producing] = {}
-
-    def Producer(self, settings: dict[str, Any]) -> Producing:
-        return Producing(self, settings["transactional.id"])
-
-    def Consumer(self, settings: dict[str, Any]) -> Consuming:
-        assert settings["isolation.level"] == "read_committed"
-        return Consuming(self)
-
-    def TopicPartition(self, topic: str, partition: int, offset: int = 0) -> Any:
-        return SimpleNamespace(topic=topic, partition=partition, offset=offset)
-
-
-class Producing:
-    def __init__(self, broker: Broker, name: str) -> None:
-        self.broker = broker
-        self.name = name
-        self.sent: list[tuple[str, Any]] | None = None
-
-    def init_transactions(self, _: float) -> None:
-        self.broker.open[self.name] = self
-
-    def begin_transaction(self) -> None:
-        assert self.broker.open.get(self.name) is self, "somebody else may still go on"
-        self.sent = []
-
-    def produce(self, topic: str, value: bytes, key: bytes | None, headers: Any = ()) -> None:
-        assert self.sent is not None
-        offset = len(self.broker.topics.get(topic, [])) + sum(name == topic for name, _ in self.sent)
-        told = {"key": key, "value": value, "headers": headers, "offset": offset, "error": None}
-        self.sent.append((topic, SimpleNamespace(**{name: lambda it=it: it for name, it in told.items()})))
-
-    def commit_transaction(self, _: float) -> None:
-        assert self.sent is not None and self.broker.open[self.name] is self
-        for topic, sent in self.sent:
-            self.broker.topics.setdefault(topic, []).append(sent)
-        self.sent = None
-
-
-class Consuming:
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self.place: Any = None
-
-    def get_watermark_offsets(self, place: Any, _: float) -> tuple[int, int]:
-        return 0, len(self.broker.topics.get(place.topic, []))
-
-    def assign(self, places: list[Any]) -> None:
-        (self.place,) = places
-
-    def consume(self, most: int, _: float) -> list[Any]:
-        found = self.broker.topics[self.place.topic][self.place.offset :][:most]
-        self.place.offset += len(found)
-        return found
-
-    def close(self) -> None:
-        pass
-
-
-class Selected:
-    """Rows on their way into a topic, and whether they were read at all."""
-
-    columns = ("source", "subject", "status")
-
-    def __init__(self, rows: list[Message]) -> None:
-        self.rows = rows
-        self.run = 0
-        self.write = self
-
-    def select(self, *_: object) -> Selected:
-        return self
-
-    def repartition(self, number: int) -> Selected:
-        assert number == 1
-        return self
-
-    def mapInArrow(self, task: Any, _: str) -> Selected:
-        pieces = [pa.RecordBatch.from_pylist([row]) for row in self.rows]
-        list(task(iter(pieces)))
-        return self
-
-    def collect(self) -> None:
-        self.run += 1
-
-    def format(self, name: str) -> Selected:
-        assert name == "noop"
-        return self
-
-    def mode(self, _: str) -> Selected:
-        return self
-
-    def save(self) -> None:
-        self.run += 1
-
-
-@check_of("spark.kafka")
-def check_topics(made: dict[str, Any], folder: Path) -> None:
-    """A batch is one transaction; one that is there already is read, and not written again."""
-    kafka = made["spark.kafka"]
-    kafka.F = MagicMock()
-    broker = Broker()
-    kafka.client = lambda: broker
-
-    def write(query: str, batch: int, *subjects: str) -> None:
-        rows = Selected(
-            [
-                {
-                    "receiver": "r",
-                    "status": "diverted" if subject == "bad" else "delivered",
-                    "value": subject.encode(),
-                    "headers": [{"key": "ce_id", "value": b"1"}],
-                    "results": '{"status": "x", "index": 3}',
-                }
-                for subject in subjects
-            ]
-        )
-        kafka.KafkaSink(kafka.Address("h:1", ("t",)), query).write(rows, batch)
-        assert rows.run == 1, "the state must move on"
-
-    def found(topic: str) -> list[str]:
-        return [each.value().decode() for each in broker.topics.get(topic, [])]
-
-    write("q", 0, "a", "bad", "b")
-    write("q", 0, "a", "bad", "b")
-    write("other", 0, "c")
-    write("q", 1, "d")
-    write("other", 0, "c")
-    write("q", 1, "d")
-    write("other", 1, "e")
-    assert found("t") == ["a", "b", "c", "d", "e"] and found("t-diverted") == ["bad"]
-    marks = [(each.key(), json.loads(each.value())) for each in broker.topics["t-batches"]]
-    assert marks == [
-        (b"q", {"batch": 0, "messages": 3}),
-        (b"other", {"batch": 0, "messages": 1}),
-        (b"q", {"batch": 1, "messages": 1}),
-        (b"other", {"batch": 1, "messages": 1}),
-    ]
-    assert broker.topics["t"][0].key() == b"r"
-    assert broker.topics["t"][0].headers() == [("ce_id", b"1"), ("causet_status", "x"), ("causet_index", "3")]
-
-
-def topics(line: str, becomes: str, rule: str) -> None:
-    mutant("topics", "spark.kafka", line, becomes, rule)
-
-
-topics("if batch <= self.last_batch():", "if False:", "a batch that is there is not written again")
-topics(
-    "if batch <= self.last_batch():", "if batch < self.last_batch():", "the last batch that is there counts"
-)
-topics('rows.write.format("noop").mode("overwrite").save()', "pass", "state moves on all the same")
-topics("if message.key() == self.query.encode()", "", "batches of another query do not count")
-topics(
-    "            producer.produce(self.batches, told, self.query.encode())\n", "", "a batch leaves a record"
-)
-topics("            producer.init_transactions(PATIENCE)", "            pass", "nobody else goes on with it")
-topics(
-    'if row["status"] == DIVERTED else self.topic',
-    "if False else self.topic",
-    "what is diverted has its topic",
-)
-topics(
-    '"isolation.level": "read_committed"',
-    '"isolation.level": "read_uncommitted"',
-    "only what is committed is read",
-)
-topics(
-    "            producer.produce(self.batches, told, self.query.encode())\n"
-    "            producer.commit_transaction(PATIENCE)\n",
-    "            producer.commit_transaction(PATIENCE)\n"
-    "            producer.begin_transaction()\n"
-    "            producer.produce(self.batches, told, self.query.encode())\n",
-    "the record is part of the transaction",
-)
-
-
 # ---------------------------------------------------------------- what cannot be a stamp
 
 
@@ -1614,7 +1446,7 @@ by_workers(
 )
 by_workers("self.settings.epsilon, now)", "self.settings.epsilon)", "workers know the time", JUDGE)
 by_workers("if field.name in there.names", "if True", "what a file lacks is null")
-by_workers("if _kind(found) != _kind(wanted):", "if False:", "a column of another kind is refused")
+by_workers("_kind(found) != _kind(wanted) or ", "", "a column of another kind is refused")
 by_workers("(KEPT, pc.invert(aside))", "(KEPT, aside)", "what is diverted is not among what is kept")
 by_workers("if self.divides else None", "", "where nothing goes aside, everything is kept")
 by_workers("-{task.taskAttemptId()}", "", "a task that is run again writes another file")
@@ -1623,7 +1455,7 @@ by_workers(
     "if True:\n                yield place",
     "no file without rows",
 )
-by_workers("except (pa.ArrowException, OSError)", "except pa.ArrowException", "who cannot be read is named")
+by_workers("except (KeyError, pa.ArrowException, OSError)", "except KeyError", "who cannot be read is named")
 
 
 def survives(check: str, change: Change | None, folder: Path) -> bool:

@@ -376,6 +376,14 @@ class Holding:
         found: Array = is_delivered(self._delivered(), stream, number)
         return found
 
+    def has_come(self, key: bytes, number: int) -> bool:
+        """Whether this message of a stream is delivered or held."""
+        stream = positions(self.stream_key, np.frombuffer(key, f"S{KEY}"))
+        numbers = np.array([number])
+        return bool(
+            stream[0] >= 0 and (self.is_delivered(stream, numbers)[0] or self._is_held(stream, numbers)[0])
+        )
+
     def _delivered(self) -> Delivered:
         return Delivered(self.prefix, self.begin, self.low, self.high, self.since)
 

@@ -116,6 +116,10 @@ def connected(servers: str) -> dict[str, Any]:
 # ---------------------------------------------------------------- patience
 
 
+class Fenced(BadInput):
+    """A newer producer with the same transactional id has begun."""
+
+
 class Passing(Exception):
     """Something that may be different if it is asked again."""
 
@@ -137,7 +141,8 @@ class Retry:
                 return call(max(min(left, PER_CALL), 0.5))
             except (client().KafkaException, FutureTimeout, Passing) as error:
                 if not passes(error):
-                    raise BadInput(f"Kafka at {self.servers}: {text_of(error)}") from None
+                    kind = Fenced if is_fenced(error) else BadInput
+                    raise kind(f"Kafka at {self.servers}: {text_of(error)}") from None
                 if time.monotonic() + pause >= begun + self.seconds:
                     raise BadInput(no_answer(self.servers, error, self.seconds)) from None
             time.sleep(pause * random.uniform(0.5, 1))
@@ -158,12 +163,14 @@ def text_of(error: BaseException) -> str:
     found = error.args[0] if error.args else "time-out"
     if isinstance(found, str):
         return found
-    return f"{found.str()}{': another run has taken over' if is_fenced(found) else ''}"
+    return f"{found.str()}{': another run has taken over' if is_fenced(error) else ''}"
 
 
-def is_fenced(error: Any) -> bool:
+def is_fenced(error: BaseException) -> bool:
     """Whether a newer producer with the same transactional id has begun."""
-    return error.name() in ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
+    if not isinstance(error, client().KafkaException):
+        return False
+    return error.args[0].name() in ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
 
 
 def no_answer(servers: str, error: BaseException, seconds: float) -> str:
@@ -247,33 +254,27 @@ class Cluster:
 
         return self.retry(ask)
 
-    def make(self, name: str, partitions: int | None = None, **config: str) -> None:
-        """Make a topic, if it is not there; and see that it has so many partitions."""
-        there = self.topics([name]).get(name)
+    def make(self, name: str, partitions: int = -1, config: Mapping[str, str] | None = None) -> None:
+        """Make a topic, if it is not there; with as many partitions as is usual there, unless it is said."""
         exists = client().KafkaError.TOPIC_ALREADY_EXISTS
 
         def ask(seconds: float) -> None:
-            if there is None:
-                count = -1 if partitions is None else partitions
-                new = admin().NewTopic(name, count, config=config)
-                (future,) = self._admin.create_topics([new], request_timeout=seconds).values()
-            else:
-                more = admin().NewPartitions(name, partitions)
-                (future,) = self._admin.create_partitions([more], request_timeout=seconds).values()
+            new = admin().NewTopic(name, partitions, config=dict(config or {}))
+            (future,) = self._admin.create_topics([new], request_timeout=seconds).values()
             try:
                 future.result(2 * seconds)
             except client().KafkaException as error:
                 if error.args[0].code() != exists:
                     raise
 
-        if there is None or (partitions is not None and there.partitions < partitions):
+        if name not in self.topics([name]):
             self.retry(ask)
-            self.retry(lambda _: self._visible(name, partitions or 1))
+            self.retry(lambda _: self._visible(name))
 
-    def _visible(self, name: str, partitions: int) -> None:
+    def _visible(self, name: str) -> None:
         """A topic that was just made is not known everywhere at once."""
         found = self.topics([name]).get(name)
-        if found is None or found.partitions < partitions:
+        if found is None:
             raise Passing(f"topic {name!r} is not there yet")
         self.bounds([(name, number) for number in range(found.partitions)])
 

@@ -1,4 +1,4 @@
-"""Kafka as a sink of streams: a topic, `TOPIC-diverted` beside it, and `TOPIC-batches` for the books.
+"""Kafka as a sink of streams: a topic, `TOPIC-diverted` beside it, `TOPIC-batches` and `TOPIC-owner`.
 
 A batch is one transaction, sent by one task. In it goes, too, how far the query has come: as the offset of a
 consumer group, which is found in constant time, and as a record in `TOPIC-batches`, for when Kafka has
@@ -10,7 +10,7 @@ this query began, and waits for the end of a commit that it had begun; only then
 is there. A task that is run again after its commit finds it; a zombie that goes on after that is refused by
 the broker.
 
-A topic belongs to one query: its owner is a record in partition 1 of `TOPIC-batches`.
+A topic belongs to one query: the last record of `TOPIC-owner` names it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -34,13 +33,13 @@ from causet.spark.kafka_client import (
     RETRY,
     Address,
     Cluster,
+    Fenced,
     Retry,
     as_text,
     client,
     committed_reader,
     connected,
     consumed,
-    is_fenced,
     text_of,
 )
 from causet.spark.packing import OWN, Blobs
@@ -49,8 +48,6 @@ RESULTS = ("receiver", "index", "status", "waited", "missing", "problem")
 PLACE = ("source", "id", "sequence", "topic", "partition", "offset", "file", "line")
 """Columns that say which message it was, and where it stood."""
 OURS = "causet_"
-BATCHES, OWNER = 0, 1
-"""Partitions of `TOPIC-batches`."""
 OWNER_KEY = b"owner"
 OVERHEAD = 128
 """Bytes that a record takes beside its key, value and headers, at most."""
@@ -132,11 +129,14 @@ class Progress:
     def last_batch(self) -> int:
         """The last batch that is there; -1 if there is none. It is sure only for the producer that has fenced
         all others of this query; transactions of other producers do not matter."""
-        place = client().TopicPartition(f"{self.topic}-batches", BATCHES)
+        place = client().TopicPartition(f"{self.topic}-batches", 0)
         consumer = committed_reader(self.retry.servers, self.group)
         try:
             (found,) = self.retry(lambda seconds: self._committed(consumer, place, seconds))
-            return found.offset - 1 if found.offset >= 0 else self._recorded(consumer)
+            if found.offset > 0:
+                return int(found.offset) - 1
+            # Claimed, and nothing written since; unless by an earlier release, which left only records.
+            return self._recorded(consumer, hidden=found.offset < 0)
         finally:
             consumer.close()
 
@@ -147,17 +147,17 @@ class Progress:
             raise client().KafkaException(found[0].error)
         return found
 
-    def _recorded(self, consumer: Any) -> int:
-        """By the records in `TOPIC-batches`, looked at from the end."""
+    def _recorded(self, consumer: Any, hidden: bool) -> int:
+        """By the records in `TOPIC-batches`, looked at from the end. If records may be hidden behind an open
+        transaction, its end is waited for."""
         name = f"{self.topic}-batches"
-        cluster = Cluster(self.retry)
-        low, high = cluster.bounds([(name, BATCHES)], committed=False)[name, BATCHES]
+        low, high = Cluster(self.retry).bounds([(name, 0)], not hidden)[name, 0]
         window, end = WINDOW, high
         while end > low:
             begin = max(low, end - window)
             found = [
                 json.loads(message.value())["batch"]
-                for message in records(consumer, name, BATCHES, begin, end, self.retry)
+                for message in records(consumer, name, begin, end, self.retry)
                 if message.key() == self.query.encode()
             ]
             if found:
@@ -169,12 +169,12 @@ class Progress:
         """Say in the producer's transaction that a batch is there."""
         name = f"{self.topic}-batches"
         told = json.dumps({"batch": batch, "messages": messages}).encode()
-        producer.produce(name, told, self.query.encode(), partition=BATCHES)
+        producer.produce(name, told, self.query.encode(), partition=0)
         self.note(producer, batch)
 
     def note(self, producer: Any, batch: int) -> None:
         """Say in the producer's transaction which batch is the last one, as the offset of the group."""
-        place = client().TopicPartition(f"{self.topic}-batches", BATCHES, batch + 1)
+        place = client().TopicPartition(f"{self.topic}-batches", 0, batch + 1)
         consumer = committed_reader(self.retry.servers, self.group)
         try:
             about = consumer.consumer_group_metadata()
@@ -183,9 +183,10 @@ class Progress:
             consumer.close()
 
 
-def records(consumer: Any, topic: str, partition: int, begin: int, end: int, retry: Retry) -> Iterator[Any]:
-    """The committed records between two offsets. If a transaction is open there, its end is waited for."""
-    place = client().TopicPartition(topic, partition, begin)
+def records(consumer: Any, topic: str, begin: int, end: int, retry: Retry) -> Iterator[Any]:
+    """The committed records of a topic with one partition, between two offsets. If a transaction is open
+    there, its end is waited for."""
+    place = client().TopicPartition(topic, 0, begin)
     for messages in consumed(consumer, place, end, retry.seconds):
         yield from messages
 
@@ -222,6 +223,8 @@ class Transaction:
                     commit(producer, retry)
         except client().KafkaException as error:
             raise BadInput(f"Kafka at {self.servers}: {text_of(error)}") from None
+        except Fenced as error:  # the driver knows BadInput by its name
+            raise BadInput(str(error)) from None
         yield pa.RecordBatch.from_pydict({"sent": [sent]})
 
     def _send(self, producer: Any, row: Mapping[str, Any]) -> None:
@@ -330,6 +333,10 @@ class KafkaSink:
         return f"{self.topic}-batches"
 
     @property
+    def owners(self) -> str:
+        return f"{self.topic}-owner"
+
+    @property
     def topics(self) -> tuple[str, str]:
         """Those that get messages."""
         return self.topic, f"{self.topic}-diverted"
@@ -346,12 +353,12 @@ class KafkaSink:
         self.query = name
         retry = self._first()
         cluster = Cluster(retry)
-        there = cluster.topics([*self.topics, self.batches])
+        there = cluster.topics([*self.topics, self.batches, self.owners])
         known = [each for each in self.topics if each in there]
         self._limit(cluster.largest_messages(known))
-        owner = self._owner(retry) if self._has_owners(there) else None
+        owner = self._owner(retry) if self.owners in there else None
         if owner is not None:
-            self._check_owner(owner, {each: there[each].id for each in known})
+            self._check_owner(owner, {name: each.id for name, each in there.items()})
             return
         begun = self.batches in there
         if fresh and begun and self._has_batches(cluster):
@@ -386,20 +393,16 @@ class KafkaSink:
                     "wrote to it, and what was written is lost; begin with a new checkpoint and another topic"
                 )
 
-    def _has_owners(self, there: Mapping[str, Any]) -> bool:
-        return self.batches in there and there[self.batches].partitions > OWNER
-
     def _has_batches(self, cluster: Cluster) -> bool:
-        low, high = cluster.bounds([(self.batches, BATCHES)], committed=False)[self.batches, BATCHES]
+        low, high = cluster.bounds([(self.batches, 0)], committed=False)[self.batches, 0]
         return high > low
 
     def _owner(self, retry: Retry) -> dict[str, Any] | None:
-        """The owner's record. The partition has a few records at most."""
-        place = (self.batches, OWNER)
-        low, high = Cluster(retry).bounds([place], committed=False)[place]
+        """The owner's record. The topic has a few records at most."""
+        low, high = Cluster(retry).bounds([(self.owners, 0)], committed=False)[self.owners, 0]
         consumer = committed_reader(self.servers)
         try:
-            found = [each for each in records(consumer, *place, low, high, retry) if each.key() == OWNER_KEY]
+            found = list(records(consumer, self.owners, low, high, retry))
         finally:
             consumer.close()
         if not found or found[-1].value() is None:
@@ -415,10 +418,11 @@ class KafkaSink:
         self.query = name
         retry = self._first()
         cluster = Cluster(retry)
-        cluster.make(self.batches, 2, **{"cleanup.policy": "compact"})
+        for each in (self.owners, self.batches):
+            cluster.make(each, 1, {"cleanup.policy": "compact"})
         for each in self.topics:
             cluster.make(each)
-        ids = {each: found.id for each, found in cluster.topics(self.topics).items()}
+        ids = {name: each.id for name, each in cluster.topics([*self.topics, self.batches]).items()}
         self._limit(cluster.largest_messages(self.topics))
         mark = json.dumps({"query": name, **about, "topics": ids}).encode()
 
@@ -448,26 +452,20 @@ class KafkaSink:
     def _write_owner(self, retry: Retry, mark: Callable[[Mapping[str, Any] | None], bytes | None]) -> bool:
         """Write a mark that depends on who is the owner now; empty, it removes the owner. None: nothing is to
         be written. False if another query came between."""
-
-        def committed(producer: Any, seconds: float) -> bool:
-            try:
-                producer.commit_transaction(seconds)
-            except client().KafkaException as error:
-                if not is_fenced(error.args[0]):
-                    raise
-                return False
-            return True
-
-        with producing(retry, f"causet-owner-{self.topic}", CLAIMING) as producer:
-            found = mark(self._owner(retry))
-            if found is None:
-                return True
-            progress = Progress(self.topic, self.query, retry)
-            last = progress.last_batch()
-            producer.begin_transaction()
-            producer.produce(self.batches, found or None, OWNER_KEY, partition=OWNER)
-            progress.note(producer, last)  # so that it is there, and found in constant time, from the start
-            return retry(partial(committed, producer))
+        progress = Progress(self.topic, self.query, retry)
+        try:
+            with producing(retry, f"causet-owner-{self.topic}", CLAIMING) as producer:
+                found = mark(self._owner(retry))
+                if found is not None:
+                    last = progress.last_batch()
+                    producer.begin_transaction()
+                    producer.produce(self.owners, found or None, OWNER_KEY)
+                    # So that it is there from the start, and found in constant time.
+                    progress.note(producer, last)
+                    commit(producer, retry)
+        except Fenced:
+            return False
+        return True
 
     def prepare(self, fresh: bool) -> None:
         """Check and claim in one."""

@@ -21,6 +21,7 @@ from pyspark.sql import types as T
 from causet.delivery import DELIVERED, DIVERTED
 from causet.model import BadInput
 from causet.rcclock import FAR, largest_c
+from causet.spark.clashes import without_clashes
 from causet.spark.direct import ParquetFiles
 from causet.spark.durations import milliseconds
 from causet.spark.packing import FAULT, OWN, SIZE, Blobs
@@ -53,6 +54,8 @@ def merge(
     exclude: Sequence[str] = (),
     horizon: str | int | float | None = None,
     buckets: int = 16,
+    strict: bool = False,
+    most_bytes: int | None = None,
 ) -> Merge:
     """Merge messages into one order, for `messages.transform(merge(…))`.
 
@@ -67,6 +70,9 @@ def merge(
     :param horizon: for streams, how long released messages are remembered, so that copies are known for such;
         without it δ + 3ε, the longest that a message waits.
     :param buckets: for streams, over how many the messages are spread; fixed for a checkpoint.
+    :param strict: for streams, end with an error at a row that would be diverted.
+    :param most_bytes: for streams, the largest message that the sink takes; the rows say in `__causet_size`
+        how large they are.
 
     A batch gets `position` (0, 1, 2, …), a stream the order of its rows. `status` is `delivered`, in a stream
     also `late` (it came below what was released), and `diverted` for a row that is not a message or has an
@@ -77,7 +83,7 @@ def merge(
     """
     apart, under_way = milliseconds("epsilon", epsilon), milliseconds("delta", delta)
     remembered = under_way + 3 * apart if horizon is None else milliseconds("horizon", horizon)
-    return Merge(apart, under_way, tuple(sources), tuple(exclude), remembered, buckets)
+    return Merge(apart, under_way, tuple(sources), tuple(exclude), remembered, buckets, most_bytes, strict)
 
 
 @dataclass(frozen=True)
@@ -93,12 +99,11 @@ class Merge:
     most_bytes: int | None = None
     """the largest message that the sink takes, by the column SIZE; a larger one is diverted"""
     strict: bool = False
-    """of a stream: end with an error instead of diverting anything"""
 
     def __call__(self, messages: DataFrame) -> DataFrame:
         if messages.isStreaming:
             return self.blobs(messages).rows()
-        kept = without_clashes(messages, (POSITION, STATUS, PROBLEM))
+        kept, _ = without_clashes(messages, (POSITION, STATUS, PROBLEM))
         assert isinstance(kept, DataFrame)
         stamped, times = with_times(kept)
         return _sorted(stamped, times, kept.columns, self.epsilon)
@@ -107,7 +112,7 @@ class Merge:
         """The rows of a stream as blobs, for a sink that can write these."""
         from causet.spark.merging_streams import MergeSettings, merge_stream
 
-        messages = without_clashes(messages, (STATUS, PROBLEM))
+        messages, _ = without_clashes(messages, (STATUS, PROBLEM))
         rows = messages.rows if isinstance(messages, ParquetFiles) else messages
         stamped, times = with_times(rows)
         tasks = rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or str(self.buckets)
@@ -128,42 +133,6 @@ class Merge:
 
 
 # ---------------------------------------------------------------- columns
-
-
-def renames(names: Sequence[str], added: Collection[str], case_matters: bool = True) -> dict[str, str]:
-    """Columns of the input that have the name of one that is added, and the names they are kept under.
-
-    BadInput if such a name is there too.
-
-    >>> renames(["source", "status"], ["status", "problem"])
-    {'status': 'input_status'}
-    """
-
-    def same(name: str) -> str:
-        return name if case_matters else name.casefold()
-
-    taken = {same(name) for name in names}
-    ours = {same(name) for name in added}
-    found = {name: f"input_{name}" for name in names if same(name) in ours}
-    for old, new in found.items():
-        if same(new) in taken:
-            raise BadInput(
-                f"column {old!r} has the name of a column that is added, and would be kept as {new!r}, which "
-                "is there too: rename one of them"
-            )
-    return found
-
-
-def without_clashes(messages: DataFrame | ParquetFiles, added: Collection[str]) -> DataFrame | ParquetFiles:
-    """The messages, with other names for columns that have the name of one that is added."""
-    rows = messages.rows if isinstance(messages, ParquetFiles) else messages
-    case_matters = rows.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
-    names = renames(rows.columns, added, case_matters)
-    if not names:
-        return messages
-    if isinstance(messages, ParquetFiles):
-        return messages.renamed(names)
-    return messages.withColumnsRenamed(names)
 
 
 class Times(NamedTuple):

@@ -29,7 +29,6 @@ from causet.delivery import DELIVERED, DIVERTED, LATE
 from causet.kernels.fingerprints import fingerprints, payload_columns
 from causet.model import BadInput, printable
 from causet.spark.books import CONFLICTS, DUPLICATES, HEARTBEATS, READ, REFUSED
-from causet.spark.bucket import MALFORMED
 from causet.spark.direct import ParquetFiles, is_direct
 from causet.spark.merging import (
     ALL,
@@ -108,7 +107,7 @@ class MergeSettings:
     most_bytes: int | None = None
     """the largest message that the sink takes, if it has a limit"""
     strict: bool = False
-    """end with an error instead of diverting anything"""
+    """whether a row that would be diverted ends the query instead"""
 
     @property
     def fixed(self) -> str:
@@ -440,11 +439,11 @@ class Slices:
             codes = _codes(table)
             refused = codes != FINE
             if refused.any():
-                yield 0, NEVER, self._aside(self._diverted(table.filter(pa.array(refused)), codes[refused]))
+                yield self._aside(self._diverted(table.filter(pa.array(refused)), codes[refused]))
                 table = table.filter(pa.array(~refused))
         keys, place, order, conflicting = self._with_new(table)
         if conflicting.num_rows:
-            yield 0, NEVER, self._aside(conflicting)
+            yield self._aside(conflicting)
         late, free = keys["rc"] < before, keys["rc"] < after
         for which, status in ((late, LATE), (free & ~late, DELIVERED)):
             rows = order[which[order]]
@@ -463,17 +462,18 @@ class Slices:
         memory.bound = after
         memory.forget_domains()
 
-    def _aside(self, rows: pa.Table) -> pa.Table:
-        """Rows that are diverted; BadInput that names the first one, if nothing is to be."""
-        if not self.settings.strict:
-            return rows
-        first = rows.slice(0, 1).to_pylist()[0]
-        names = ("topic", "partition", "offset", "source", "sequence", MALFORMED)
-        known = {name: first[name] for name in names if first.get(name) is not None}
-        about = ", ".join(f"{name} {printable(str(value))}" for name, value in known.items())
-        raise BadInput(
-            f"a row ({about or 'all of it null'}) {first[PROBLEM]}; without --strict it is diverted"
-        )
+    def _aside(self, rows: pa.Table) -> tuple[int, int, pa.Table]:
+        """Diverted rows leave before all others; BadInput about the first one if that must not be."""
+        if self.settings.strict:
+            first = rows.slice(0, 1).to_pylist()[0]
+            names = ("topic", "partition", "offset", "source", "sequence")
+            known = {name: first[name] for name in names if first.get(name) is not None}
+            about = ", ".join(f"{name} {printable(str(value))}" for name, value in known.items())
+            raise BadInput(
+                f"a row ({about or 'without source and sequence'}) {first[PROBLEM]}; without --strict it is "
+                "diverted"
+            )
+        return 0, NEVER, rows
 
     def _diverted(self, table: pa.Table, codes: Array) -> pa.Table:
         """Rows that are not messages, and messages that cannot be written, with what is wrong."""
