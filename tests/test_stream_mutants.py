@@ -1161,6 +1161,8 @@ class Planned:
         self.damaged = set(damaged)
         self.later = list[str]()
         """files that a later batch finds damaged"""
+        self.broken = False
+        """whether every batch fails, for another reason"""
         self.calls: list[tuple[Any, ...]] = []
         module.run = self.run
         module.examine = self.examine
@@ -1198,6 +1200,8 @@ class Planned:
         settings, without = blobs.given
         known = json.loads((self.kept.folder / "causet.json").read_bytes())["settings"]["patience"]
         self.calls.append((settings["patience"], settings["strict"], list(without), more, alone, known))
+        if self.broken:
+            raise ValueError
         if not alone and self.later:
             self.plan(4)
             self.damaged |= {self.later.pop()}
@@ -1241,6 +1245,9 @@ def check_query(made: dict[str, Any], folder: Path) -> None:
     other.query.source = "a topic"
     other.damaged = {"/3a"}
     raises(other.go, ValueError)
+    broken = Planned(module, home / "broken")
+    broken.broken = True
+    raises(broken.go, ValueError)
 
 
 def raises(act: Callable[[], object], kind: type[Exception]) -> None:
