@@ -18,11 +18,12 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
-from time import monotonic
+from time import monotonic, sleep
 
 from bench.result import Result, Spoilt
 
@@ -31,6 +32,8 @@ RECEIVERS, SOURCES = 16, 8
 DISORDER = 40
 """Messages come in groups of so many, each backwards: some are held in every batch."""
 COMMAND = [sys.executable, "-c", "from causet.cli import main; main()"]
+STARTING = 300
+"""Seconds for the first batch."""
 MOST = 1.05
 """A flat line, give or take."""
 
@@ -87,6 +90,7 @@ def watch(folder: Path, minutes: float, every: float) -> list[Sample]:
     samples: list[Sample] = []
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as query:
         over = Event()
+        _await_first_batch(query, state)
         thread = Thread(target=feeder.feed, args=(over,))
         thread.start()
         begin = monotonic()
@@ -106,6 +110,15 @@ def watch(folder: Path, minutes: float, every: float) -> list[Sample]:
     rows = sum(1 for _ in (folder / "out").glob("batch-*"))
     print(f"{feeder.sent:,} messages sent, {rows:,} files in the sink", file=sys.stderr)
     return samples
+
+
+def _await_first_batch(query: subprocess.Popen[str], state: Path) -> None:
+    end = monotonic() + STARTING
+    while not any((state / "spark" / "commits").glob("0")):
+        if query.poll() is not None or monotonic() > end:
+            query.kill()
+            raise Spoilt("the query has not come to its first batch")
+        sleep(0.5)
 
 
 class Feeder:
@@ -148,16 +161,19 @@ def sample(pid: int, state: Path, seconds: float) -> Sample:
         parts = Path(home).relative_to(state).parts
         folders["/".join(parts[:2]) or "."] += len(names)
     java = 0
+    processes = [pid, *_below(pid)]
+    for each in processes:
+        with suppress(OSError):
+            java = each if Path(f"/proc/{each}/comm").read_text().strip() == "java" else java
+    heap = heap_of(java) if java else None  # first, so that memory is what is left after it
     memory: Counter[str] = Counter()
-    for each in [pid, *_below(pid)]:
+    for each in processes:
         try:
             name = Path(f"/proc/{each}/comm").read_text().strip()
             pages = int(Path(f"/proc/{each}/statm").read_text().split()[1])
         except OSError:
             continue
-        java = each if name == "java" else java
         memory["java" if name == "java" else "python"] += pages * os.sysconf("SC_PAGE_SIZE") // 2**20
-    heap = heap_of(java) if java else None
     return Sample(seconds, folders.total(), memory["java"], memory["python"], heap, dict(folders))
 
 

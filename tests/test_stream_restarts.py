@@ -14,11 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from causet import Stamper
 from causet.model import BadInput
 from causet.spark import query as querying
 from causet.spark.batches import MARK, FileSink, owner_of
 from causet.spark.checkpoints import Checkpoint, default_checkpoint
+from causet.spark.kafka import KafkaSink
 from streams import write_files, write_parquet
+from test_kafka import create, publish, read
 from test_stream_commands import causet, rows_in
 
 SMALL = ["--buckets", 2, "--files-per-batch", 1, "--json"]
@@ -211,6 +214,58 @@ def test_run_again_a_command_goes_on_and_says_with_which_checkpoint(
         causet(*command)
     shutil.rmtree(tmp_path / "out-diverted")
     assert told(*command)["delivered"] == 2
+
+
+def topic_with_an_answer(broker: str, topic: str, folder: Path) -> None:
+    """A message whose cause has not come, and another one."""
+    create(broker, topic)
+    anna, ben = (Stamper(name, "chat") for name in ("anna", "ben"))
+    ben.saw(anna.stamp("question", subject="question"))
+    answer, other = ben.stamp("answer", subject="answer"), Stamper("carl", "chat").stamp("x", subject="other")
+    publish(broker, topic, [answer, other], folder)
+
+
+def test_run_again_a_command_from_topic_to_topic_goes_on(
+    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    topic_with_an_answer(broker, "again", tmp_path)
+    command = ["deliver", f"kafka://{broker}/again", f"kafka://{broker}/again-out", *SMALL]
+    command += ["--missing", "flag", "--patience", "1h"]
+    found = told(*command)
+    assert (found["delivered"], found["flagged"]) == (1, 1)
+    assert told(*command)["messages"] == 0
+    assert sorted(each["ce_subject"] for each in read(broker, "again-out")) == ["answer", "other"]
+    (state,) = (tmp_path / "state/causet").iterdir()
+    shutil.rmtree(state)
+    with pytest.raises(BadInput, match="'again-out' belongs to another query"):
+        causet(*command)
+    assert len(read(broker, "again-out")) == 2
+
+
+def test_killed_between_the_commits_of_kafka_and_spark_then_started_with_other_settings(
+    broker: str, tmp_path: Path
+) -> None:
+    """What the command tells is what is in the topics."""
+    topic_with_an_answer(broker, "between", tmp_path)
+    command = ["deliver", f"kafka://{broker}/between", f"kafka://{broker}/between-out", *SMALL]
+    command += ["--checkpoint", tmp_path / "state", "--patience", "1h"]
+    write = KafkaSink.write
+
+    def dies(self: KafkaSink, rows: Any, batch: int) -> None:
+        write(self, rows, batch)
+        if any(each["ce_subject"] == "answer" for each in read(broker, "between-out")):
+            raise BadInput("the run ends here")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(KafkaSink, "write", dies)
+        with pytest.raises(BadInput, match=r"^the run ends here$"):
+            causet(*command, "--missing", "flag")
+    found = told(*command, "--missing", "divert")
+    assert (found["flagged"], found["diverted"]) == (1, 0) and found["books"]["balance"]
+    there = {each["ce_subject"]: each["causet_status"] for each in read(broker, "between-out")}
+    assert there == {"answer": "flagged", "other": "delivered"}
+    assert not read(broker, "between-out-diverted")
 
 
 def test_where_a_checkpoint_is_if_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

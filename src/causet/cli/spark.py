@@ -78,6 +78,8 @@ def for_streams(
 FLAT = {
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.sql.streaming.stateStore.maintenanceInterval": "15s",
+    "spark.sql.streaming.fileSource.log.cleanupDelay": "60s",
+    "spark.sql.streaming.fileSource.log.compactInterval": "20",
     "spark.sql.streaming.numRecentProgressUpdates": "10",
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",
