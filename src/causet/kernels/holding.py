@@ -138,6 +138,8 @@ class Holding:
     receiver_key: Array
     next_index: Array
     receiver_name: list[str]
+    clock: Array
+    """the largest time that was seen, if any was"""
     marks: Array
     """sizes of the segments of fingerprints, see `Marks`"""
     claim_key: Array
@@ -295,6 +297,11 @@ class Holding:
             block.cause_stream,
             block.cause_number,
         )
+
+    def not_before(self, now: int) -> int:
+        """The time, which never goes back, even if a clock was set back: patience would not end."""
+        self.clock = np.array([max([now, *self.clock.tolist()])])
+        return int(self.clock[0])
 
     # ------------------------------------------------------------ what was given up
 
