@@ -15,10 +15,9 @@ from causet.model import BadInput, printable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from causet.spark.checkpoints import Checkpoint
     from causet.spark.direct import ParquetFiles
     from causet.spark.packing import Blobs
-    from causet.spark.query import Operator
+    from causet.spark.query import Operator, Query
 
 FINE = 0
 LEFT = ("delivered", "flagged", "late", "diverted", "refused")
@@ -114,15 +113,17 @@ def deliver(
     # Patience needs a source that tells the time, and the sources of a checkpoint are fixed.
     policy = {"missing": WAIT if missing == WAIT else "flag or divert"}
 
-    def operator(spark: SparkSession, kept: Checkpoint) -> Operator:
+    def operator(spark: SparkSession, query: Query) -> Operator:
         from causet.spark.delivering import OBSERVED
         from causet.spark.held import how_many_held
         from causet.spark.query import Operator
 
-        ends = spark.readStream.schema("ended long").json(f"file:{kept.ends.resolve()}")
+        ends = spark.readStream.schema("ended long").json(f"file:{query.kept.ends.resolve()}")
 
         def blobs(given: Mapping[str, Any], messages: DataFrame | ParquetFiles) -> Blobs:
-            return delivering(**_for_operator({**fixed, **given}), ends=ends).blobs(messages)
+            limit = query.target.most_bytes
+            transform = delivering(**_for_operator({**fixed, **given}), most_bytes=limit, ends=ends)
+            return transform.blobs(messages)
 
         return Operator(OBSERVED, blobs, how_many_held)
 
@@ -147,13 +148,7 @@ def deliver(
 
 def _for_operator(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as `deliver()` takes them, from what JSON made of them."""
-    lost = [(source, number) for source, number in settings.get("lost") or ()]
-    plain = {name: value for name, value in settings.items() if name not in ("lost", "strict")}
-    return {
-        **plain,
-        **({"lost": lost} if lost else {}),
-        **({"strict": True} if settings.get("strict") else {}),
-    }
+    return {**settings, "lost": [(source, number) for source, number in settings["lost"]]}
 
 
 def _blocked(ran: Ran) -> str | None:

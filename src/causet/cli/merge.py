@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,10 +13,11 @@ from causet.cli.streams import Options, stream_options, streaming
 from causet.model import printable
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-    from causet.spark.checkpoints import Checkpoint
-    from causet.spark.query import Operator
+    from causet.spark.direct import ParquetFiles
+    from causet.spark.packing import Blobs
+    from causet.spark.query import Operator, Query
 
 FINE = 0
 LEFT = ("delivered", "late", "diverted", "refused", "duplicates")
@@ -57,20 +59,27 @@ def merge(
     """
     from causet.spark.merging import merge as merging
 
-    fixed = {"buckets": buckets}
-    settings = {"epsilon": epsilon, "delta": delta, "sources": list(expect), "exclude": list(exclude)}
-    merging(**_for_operator({**fixed, **settings}))  # refuses bad ones before Spark is started
+    fixed: dict[str, Any] = {"buckets": buckets}
+    settings: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "sources": list(expect),
+        "exclude": list(exclude),
+    }
+    merging(**fixed, **settings)  # refuses bad ones before Spark is started
 
-    def operator(_spark: SparkSession, _kept: Checkpoint) -> Operator:
+    def operator(_spark: SparkSession, query: Query) -> Operator:
         from causet.spark.held import merge_progress
         from causet.spark.merging_streams import OBSERVED
-        from causet.spark.query import Operator
+        from causet.spark.query import STRICT, Operator
 
-        return Operator(
-            OBSERVED,
-            lambda given, messages: merging(**_for_operator({**fixed, **given})).blobs(messages),
-            lambda spark, state: merge_progress(spark, state)[0],
-        )
+        def blobs(given: Mapping[str, Any], messages: DataFrame | ParquetFiles) -> Blobs:
+            plain = {name: value for name, value in given.items() if name != STRICT}
+            transform = merging(**fixed, **plain)
+            limit, strict = query.target.most_bytes, bool(given.get(STRICT))
+            return replace(transform, most_bytes=limit, strict=strict).blobs(messages)
+
+        return Operator(OBSERVED, blobs, lambda spark, state: merge_progress(spark, state)[0])
 
     with streaming(options, "merge", fixed, settings, buckets, operator) as (ran, spark, state):
         from causet.spark.held import has_state, merge_progress
@@ -106,9 +115,3 @@ def merge(
         ran.say_more()
     ran.check_books()
     return FINE
-
-
-def _for_operator(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as `merge()` takes them."""
-    plain = {name: value for name, value in settings.items() if name != "strict"}
-    return {**plain, **({"strict": True} if settings.get("strict") else {})}

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from causet.spark.books import Books
-    from causet.spark.checkpoints import Checkpoint
     from causet.spark.query import Operator, Query
     from causet.spark.running import Progress
 
@@ -167,7 +166,7 @@ def streaming(
     fixed: Mapping[str, Any],
     settings: Mapping[str, Any],
     buckets: int,
-    operator: Callable[[SparkSession, Checkpoint], Operator],
+    operator: Callable[[SparkSession, Query], Operator],
     columns: Sequence[str | None] = (),
     ends: bool = False,
 ) -> Iterator[tuple[Ran, SparkSession, Path]]:
@@ -203,5 +202,5 @@ def streaming(
         with session(options.master, conf, f"{command.removesuffix('e')}ing", brief) as spark:
             progress = Progress()
             with live_display(command, options.as_json) as show:
-                books = query.run(spark, operator(spark, kept), progress, show)
+                books = query.run(spark, operator(spark, query), progress, show)
             yield Ran(query, progress, books), spark, kept.spark

@@ -192,7 +192,8 @@ class Query:
 
     def _settle(self, columns: T.StructType) -> None:
         """Write down what is to be known the next time."""
-        about = {"form": self.form, "written_as": self.target.form, "schema": schema_text(columns)}
+        schema = schema_text(self.schema or columns)
+        about = {"form": self.form, "written_as": self.target.form, "schema": schema}
         self.kept.settle(self.asked.command, self.asked.fixed, about, self.asked.settings)
 
     @contextmanager
@@ -258,7 +259,7 @@ class Runs:
             raise error
         known = kept.verdicts(batch)
         files = [file for file in kept.files_of(batch) if str(file) not in known]
-        found = examine(files, query.form, query.schema)
+        found = examine(files, query.form, query.schema, self.spark)
         if not found:
             raise error
         if not settings.get(STRICT):

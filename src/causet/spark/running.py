@@ -23,7 +23,7 @@ LOOK = 0.3
 """Seconds between two looks at a query."""
 STAY = (REFUSED, DUPLICATES, HEARTBEATS, "caused")
 """Counts of what does not leave as a message, or is counted elsewhere."""
-STANDING = ("held", "oldest", "blocked", "bound", READ)
+STANDING = ("held", "oldest", "blocked", "wanted", "missed", "bound", READ)
 """What a batch reports that is not a count of what became of messages."""
 TRIGGER = "500 milliseconds"
 """How often a query that follows its source looks for more."""
@@ -72,6 +72,10 @@ class Progress:
     held: int | None = None
     oldest: int | None = None
     blocked: str | None = None
+    wanted: str | None = None
+    """what the oldest that is held waits for"""
+    missed: str | None = None
+    """a cause that was given up"""
     lag: int | None = None
     """messages in the source that are not read yet, where it can tell"""
     rows_per_second: float = 0.0
@@ -98,6 +102,8 @@ class Progress:
             left += (value or 0) if name not in STAY else 0
         if values.get("held") is not None:
             self.held, self.oldest, self.blocked = values["held"], values["oldest"], values["blocked"]
+            self.wanted = values.get("wanted")
+        self.missed = self.missed or values.get("missed")
         self.bound = values.get("bound", self.bound)
         seconds = max(event["durationMs"].get("triggerExecution", 0), 1) / 1000
         self.rows_per_second, self.left_per_second = taken / seconds, left / seconds
