@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 import bench
-from bench import holdback, large, pages, protocols, simulator, spark, stamps, streams
+from bench import flat, holdback, large, pages, protocols, simulator, spark, stamps, streams
 from bench.result import Benchmark, Spoilt
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -19,9 +19,10 @@ BENCHMARKS: dict[str, Benchmark] = {
     "spark": spark.results,
     "streams": streams.results,
     "large": large.results,
+    "flat": flat.results,
 }
-ONLY_BY_NAME = frozenset({"large"})
-"""Takes too long to run unasked."""
+ONLY_BY_NAME = frozenset({"large", "flat"})
+"""These take too long to run unasked."""
 
 
 def main(arguments: Sequence[str], benchmarks: Mapping[str, Benchmark] = BENCHMARKS) -> int:

@@ -204,7 +204,7 @@ def _files(spark: Any, folder: Path, out: Path, transform: Deliver | Merge) -> t
 
     out.mkdir()
     sink = FileSink(out / "rows", "parquet")
-    sink.prepare(fresh=True)
+    sink.claim("bench", {})
     progress = Progress()
     with Checkpoint(out / "checkpoint") as kept:
         kept.opened("bench", {})

@@ -1,5 +1,5 @@
 """The merge of streams without Spark: its tasks run as they run in the workers, one after the other, on rows
-that a test makes, with state in memory."""
+that a test makes, with state in memory. And what it has to give, by its definition."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyspark.sql import Row
 
-from causet.spark.merging_streams import CODE
+from causet.kernels.fingerprints import fingerprints
+from causet.spark.books import Books
+from causet.spark.merging import CODE
+from causet.spark.packing import SIZE
+from causet.stamp import HEARTBEAT
 
 Message = dict[str, Any]
+IS_BEAT = -1
+"""The code of a heartbeat."""
 
 
 class Value:
@@ -66,18 +72,23 @@ class Left(NamedTuple):
 
 
 class MergeInMemory:
-    """A query that merges: batches in, rows out; every batch finds only what the last one saved."""
+    """A query that merges: batches in, rows out; every batch finds only what the last one saved.
 
-    def __init__(self, module: Any, settings: Any) -> None:
+    Rows have their `code`; or they are judged, at the time of the batch. `more` names further columns."""
+
+    def __init__(self, module: Any, settings: Any, more: Sequence[str] = ()) -> None:
         self.module = module
         self.settings = settings
+        self.more = more
         self.handles = [Handle() for _ in range(settings.buckets)]
 
-    def step(self, shares: Sequence[Sequence[Message]], draw: Random | None = None) -> Left:
+    def step(
+        self, shares: Sequence[Sequence[Message]], draw: Random | None = None, now: int | None = None
+    ) -> Left:
         """One batch, of which each worker has a share; blobs of different buckets come in any order."""
         rows: dict[int, list[Row]] = {}
         for share in shares:
-            for row in self._packed(share):
+            for row in self._packed(share, now):
                 rows.setdefault(row["bucket"], []).append(Row(**row))
         buckets = list(rows)
         if draw is not None:
@@ -95,8 +106,11 @@ class MergeInMemory:
         found = [(part, row) for part in sorted(blobs) for row in self._unpacked(blobs[part])]
         return Left([row for _, row in found], [part for part, _ in found], reports)
 
-    def _packed(self, share: Sequence[Message]) -> Iterator[Message]:
+    def _packed(self, share: Sequence[Message], now: int | None) -> Iterator[Message]:
         batches = self._table(share).to_batches(max_chunksize=5)
+        if now is not None:
+            judge = self.module.Judge(self.settings)
+            batches = [judge(batch.drop_columns([CODE]), now) for batch in batches]
         for batch in self.module.PackByTime(self.settings)(iter(batches)):
             yield from batch.to_pylist()
 
@@ -110,6 +124,9 @@ class MergeInMemory:
             names.sequence: pa.array([each["sequence"] for each in share], pa.int64()),
             CODE: pa.array([each.get("code") for each in share], pa.int8()),
         }
+        for name in self.more:
+            kind = pa.int64() if name == SIZE else pa.string()
+            columns[name] = pa.array([each.get(name) for each in share], kind)
         return pa.table(columns)
 
     def _unpacked(self, blobs: list[Message]) -> list[Message]:
@@ -123,3 +140,89 @@ class MergeInMemory:
 
 def message(source: str | None, sequence: int | None, rc: int | None, r: int | None, subject: str) -> Message:
     return {"source": source, "sequence": sequence, "rc": rc, "r": r, "subject": subject}
+
+
+def beat(source: str | None, rc: int | None, r: int | None) -> Message:
+    return {**message(source, None, rc, r, "beat"), "type": HEARTBEAT, "code": IS_BEAT}
+
+
+# ---------------------------------------------------------------- the merge, by its definition
+
+
+class Defined:
+    """A message is released when the smallest, over live sources, of their largest r exceeds its
+    r + c + δ + ε; those that are released together leave by (r + c, r, source, sequence, domain). What has
+    the same five as another is a duplicate, or a conflict if the payload is not the same.
+
+    Rows have a `code`: none for a message, IS_BEAT for a heartbeat, another one for what is diverted; and
+    `too large` if that is only because the sink does not take it."""
+
+    def __init__(self, settings: Any, payload: Sequence[str] = ("subject",)) -> None:
+        self.settings = settings
+        self.payload = payload
+        self.largest: dict[str, int | None] = dict.fromkeys(settings.sources)
+        self.bound: int | None = None
+        self.held: list[Message] = []
+        self.gone: list[Message] = []
+        self.came: list[int] = []
+        self.conflicts: list[Message] = []
+        self.duplicates = 0
+
+    def slowest(self) -> tuple[int | None, str | None]:
+        live = {name: r for name, r in self.largest.items() if name not in self.settings.exclude}
+        silent = sorted(name for name, r in live.items() if r is None)
+        if silent or not live:
+            return None, silent[0] if silent else None
+        return min((r, name) for name, r in live.items() if r is not None)
+
+    def fingerprint(self, row: Message) -> int:
+        table = pa.table({name: pa.array([row.get(name)], pa.string()) for name in self.payload})
+        return int(fingerprints(table, self.payload)[0])
+
+    def step(self, rows: Sequence[Message]) -> dict[str, list[Message]]:
+        refused = [row for row in rows if row.get("code") not in (None, IS_BEAT)]
+        for row in rows:
+            if row in refused and not row.get("too large"):
+                continue
+            before = self.largest.get(row["source"])
+            self.largest[row["source"]] = row["r"] if before is None else max(before, row["r"])
+        old = self.bound
+        smallest, _ = self.slowest()
+        if smallest is not None:
+            reached = smallest - self.settings.delta - self.settings.epsilon
+            self.bound = reached if old is None else max(old, reached)
+        late: list[Message] = []
+        self.conflicts, self.duplicates = [], 0
+        remembered = [each for each in self.gone if old is None or each["rc"] >= old - self.settings.horizon]
+        for row in sorted((row for row in rows if row.get("code") is None), key=self.fingerprint):
+            self.came.append(row["rc"])
+            same = [each for each in (*remembered, *self.held, *late) if key(each) == key(row)]
+            if same and any(each.get(name) != row.get(name) for each in same for name in self.payload):
+                self.conflicts.append(row)
+            elif same:
+                self.duplicates += 1
+            elif old is not None and row["rc"] < old:
+                late.append(row)
+            else:
+                self.held.append(row)
+        free = [row for row in self.held if self.bound is not None and row["rc"] < self.bound]
+        self.held = [row for row in self.held if row not in free]
+        self.gone += [*late, *free]
+        return {"diverted": [*refused, *self.conflicts], "late": late, "delivered": sorted(free, key=key)}
+
+
+def key(row: Message) -> tuple[int, int, str, int, str]:
+    domain = row.get("causaldomain")
+    return row["rc"], row["r"], row["source"], row["sequence"], "all" if domain is None else domain
+
+
+def check_books(reports: Sequence[Message], held_before: int) -> int:
+    """What was read is somewhere, and nothing is there twice; says how many are held now."""
+    names = [
+        name for name in reports[0] if name not in ("part", "slice", "rows", "oldest", "blocked", "bound")
+    ]
+    counts = {name: sum(each[name] for each in reports) for name in names}
+    held = int(counts.pop("held"))
+    books = Books(held_before, counts, held)
+    assert books.balance, str(books)
+    return held

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
 import errno
 import gzip
@@ -333,6 +334,109 @@ def test_a_table_that_is_no_text_is_refused(tmp_path: Path) -> None:
     )
 
 
+# ---------------------------------------------------------------- tables as Parquet
+
+ROWS = [
+    {"key": "x", "after": None, "who": "a", "at": 3, "note": None, "time": "late"},
+    {"key": "y", "after": "x", "who": "b", "at": 1, "note": "n", "time": None},
+    {"key": "z", "after": '["x","y"]', "who": "b", "at": 2, "note": None, "time": None},
+]
+
+
+def as_table(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """The same rows as CSV, JSON Lines or Parquet, by the name of the file."""
+    if path.name.endswith(".csv"):
+        with path.open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+    elif path.name.endswith(".jsonl"):
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.parquet", "T.PARQUET"])
+def test_a_table_has_the_same_events_in_every_form(name: str, tmp_path: Path) -> None:
+    """By its name, by its options, and in a folder. A column `time` that is not named as one is a column."""
+    path = as_table(tmp_path / name, ROWS)
+    columns = {"id": "key", "parent": "after", "process": "who", "time": "at"}
+    expected = [
+        Event("a", 1, id="x", time=3, extra={"time_": "late"}),
+        Event("b", 1, id="y", parents=("x",), time=1, extra={"note": "n"}),
+        Event("b", 2, id="z", parents=("x",), time=2),
+    ]
+    for paths, form in ((path, None), (path, "events"), (tmp_path, None), ([tmp_path], "events")):
+        (execution,) = read_executions(paths, form, **columns)
+        assert list(execution.events) == expected, (paths, form)
+        assert execution.faults == ()
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.parquet"])
+@pytest.mark.parametrize(
+    ("change", "columns", "said"),
+    [
+        ({"key": None}, {}, 'field "key" must be text that is not empty, not null'),
+        ({"key": "x"}, {}, 'field "id": an event with the id "x" stands already in'),
+        ({"who": None}, {"process": "who"}, 'field "who" must be text that is not empty, not null'),
+        ({"at": "noon"}, {"time": "at"}, 'field "at": "noon" is no time such as'),
+        ({"at": "0"}, {"seq": "at"}, 'field "at" must be an integer from 1, not'),
+        ({"after": '["\\ud800"]'}, {"parent": "after"}, 'field "after": half a surrogate pair is no text'),
+    ],
+)
+def test_bad_values_of_a_table_are_told_in_the_same_words_in_every_form(
+    name: str, change: dict[str, Any], columns: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    texts = [{key: None if value is None else str(value) for key, value in row.items()} for row in ROWS]
+    path = as_table(tmp_path / name, [*texts[:2], {**texts[2], **change}])
+    place = {"t.csv": "t.csv, line 4", "t.jsonl": "t.jsonl, line 3", "t.parquet": "t.parquet, row 3"}[name]
+    found = refused(lambda: read_executions(path, "events", id="key", **columns), tmp_path)
+    assert found.startswith(f"{place}: {said}")
+
+
+def test_a_column_of_nulls_is_a_column_and_one_that_is_not_there_is_named(tmp_path: Path) -> None:
+    path = as_table(tmp_path / "t.parquet", ROWS[:1])
+    (execution,) = read_executions(path, id="key", parent="after")
+    assert [event.parents for event in execution.events] == [()]
+    assert refused(lambda: read_executions(path, id="key", parent="nix"), tmp_path) == (
+        't.parquet: there is no column "nix"; there are after, at, key, note, time, who'
+    )
+
+
+def test_types_of_parquet_in_the_columns_that_are_named(tmp_path: Path) -> None:
+    """Ids are numbers or dictionaries, causes are lists, and times are timestamps of any unit."""
+    day = datetime.datetime(2024, 1, 2, 3, 4, 5)
+    for unit in ("s", "ms", "us", "ns"):
+        columns = {
+            "id": pa.array([7, 8], pa.int16()),
+            "causes": pa.array([None, [7]], pa.list_(pa.int64())),
+            "who": pa.array(["p", "q"]).dictionary_encode(),
+            "at": pa.array([day, None], pa.timestamp(unit, tz="UTC" if unit == "ms" else None)),
+            "nan": [float("nan"), 1.5],
+        }
+        pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+        named = {"id": "id", "parent": "causes", "process": "who", "time": "at"}
+        (execution,) = read_executions(tmp_path / "t.parquet", **named)
+        assert list(execution.events) == [
+            Event("p", 1, id="7", time=1704164645 * 10**9),
+            Event("q", 1, id="8", parents=("7",), extra={"nan": 1.5}),
+        ]
+    pq.write_table(pa.table({"id": [1], "at": pa.array([2**40], pa.timestamp("s"))}), tmp_path / "t.parquet")
+    assert refused(lambda: read_executions(tmp_path / "t.parquet", id="id", time="at"), tmp_path) == (
+        f't.parquet, row 1: field "at": the integer {2**40 * 10**9} does not fit 64 bits'
+    )
+
+
+def test_a_damaged_table_of_parquet_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.parquet").write_bytes(b"PAR1 and no more")
+    assert refused(lambda: read_executions(tmp_path / "t.parquet", id="id"), tmp_path).startswith(
+        "t.parquet cannot be read: "
+    )
+    (tmp_path / "none").mkdir()
+    assert "there is no table in this folder" in refused(lambda: read_executions(tmp_path / "none", id="id"))
+
+
 # ---------------------------------------------------------------- Parquet
 
 
@@ -404,8 +508,14 @@ def test_columns_of_others_are_kept_as_plain_values(tmp_path: Path) -> None:
             'row 1: field "parents" must be a list of strings',
         ),
         ({"process": ["p"], "seq": [1], "kind": ["odd"]}, 'row 1: field "kind" must be one of'),
-        ({"process": ["p"], "seq": [1], "x": [2**63]}, "row 1: the integer 9223372036854775808 does not fit"),
-        ({"process": ["p"], "seq": [1], "x": [float("inf")]}, "row 1: the number inf is no JSON number"),
+        (
+            {"process": ["p"], "seq": [1], "x": [2**63]},
+            'row 1: field "x": the integer 9223372036854775808 does not fit',
+        ),
+        (
+            {"process": ["p"], "seq": [1], "x": [float("inf")]},
+            'row 1: field "x": the number inf is no JSON number',
+        ),
         (
             {"process": ["p", "p"], "seq": [1, 1]},
             'row 2: field "seq": an event with process and seq "p", 1 stands',

@@ -23,12 +23,13 @@ from causet.spark.arrivals import arriving, arriving_files, check_messages, has_
 from causet.spark.batches import FileSink
 from causet.spark.checkpoints import Checkpoint
 from causet.spark.direct import ToFiles, arrow_schema, buckets_of, is_plain, read
-from causet.spark.merging import FOUND, problem_with
-from causet.spark.merging_streams import CODE, Judge, MergeSettings
+from causet.spark.merging import CODE, FOUND, IS_BEAT, Extra, problem_with
+from causet.spark.merging_streams import Judge, MergeSettings
 from causet.spark.packing import from_blob, to_blob
 from causet.spark.running import Progress, run
 from causet.spark.segments import SEGMENT_BITS, Segments, as_blobs
 from causet.spark.sentences import innermost, sentence_for, translated
+from causet.stamp import HEARTBEAT
 from streams import SENT, Streams, write_parquet
 from test_deliver import by_engine, in_order, told
 from test_merge import SCHEMA as MERGED
@@ -41,6 +42,7 @@ TIMED = pa.schema(
         ("rc", pa.int64()),
         ("r", pa.int64()),
         ("subject", pa.string()),
+        ("type", pa.string()),
     ]
 )
 
@@ -52,7 +54,7 @@ def through(
     schema = spark.read.parquet(str(folder / "in")).schema
     progress = Progress()
     sink = FileSink(folder / "out", "parquet")
-    sink.prepare(fresh=False)
+    sink.claim("q", {})
     with Checkpoint(folder / "checkpoint") as kept:
         if by_workers:
             blobs = transform.blobs(arriving_files(spark, folder / "in", schema, per_batch))
@@ -89,21 +91,22 @@ def test_workers_refuse_what_spark_refuses(spark: SparkSession) -> None:
     edges = (None, -(2**63), -1, 0, now - 1, now, now + epsilon, now + epsilon + 1, 2**52, 2**53, 2**63 - 1)
     numbers = (None, -1, 0, 1, 2**53 - 1, 2**53, 2**60)
     rows = [
-        (name, number, rc, r, "x")
+        (name, number, rc, r, "x", kind)
         for name in ("a", None)
+        for kind in (HEARTBEAT, "x", None)
         for number in numbers
         for rc in (*edges, now + 2 * epsilon + 1, now + 2 * epsilon + 2)
         for r in edges
     ]
     frame = spark.createDataFrame(rows, MERGED)
-    code = problem_with(FOUND, epsilon, F.lit(now)).alias("code")
+    code = problem_with(FOUND, epsilon, F.lit(now), Extra.of_rows(frame)).alias("code")
     expected = [row.code for row in frame.select(code).collect()]
     settings = MergeSettings(FOUND, epsilon, 0, (), (), 0, 1, 1)
     names = [each.split()[0] for each in MERGED.split(", ")]
     columns = [dict(zip(names, row, strict=True)) for row in rows]
     judged = Judge(settings)(pa.RecordBatch.from_pylist(columns, TIMED), now)
     assert judged.column(CODE).to_pylist() == expected
-    assert set(expected) == {None, 0, 1, 2, 3, 4, 5}, "every problem is among them"
+    assert set(expected) == {None, IS_BEAT, 1, 2, 3, 4, 5, 6, 7}, "every problem is among them"
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +154,27 @@ def test_merge_from_files_to_files_gives_the_order(
     assert [row.subject for row in rows] == network.expected()
     assert {row.status for row in rows} == {"delivered"}
     assert progress.held == 0
-    assert progress.taken == 0, "heartbeats are no messages"
+    assert progress.taken == progress.counts["heartbeats"] == len(network.beats)
+
+
+@pytest.mark.parametrize("by_workers", [True, False])
+def test_merge_keeps_a_column_that_is_called_status(
+    spark: SparkSession, tmp_path: Path, by_workers: bool
+) -> None:
+    messages: list[dict[str, Any]] = [
+        {
+            "source": "a",
+            "sequence": number,
+            "rc": 1000 * number,
+            "r": 1000 * number,
+            "status": f"paid {number}",
+        }
+        for number in (1, 2, 3)
+    ]
+    write_parquet(tmp_path / "in", messages, 10, TIMED.append(pa.field("status", pa.string())))
+    through(spark, tmp_path, merge(epsilon=0, delta=0, buckets=2), by_workers)
+    rows = [(row.status, row.input_status) for row in rows_in(spark, tmp_path / "out")]
+    assert rows == [("delivered", "paid 1"), ("delivered", "paid 2")]
 
 
 def test_what_is_no_message_goes_aside_with_the_problem(spark: SparkSession, tmp_path: Path) -> None:
@@ -341,7 +364,7 @@ def test_a_checkpoint_is_for_one_run_at_a_time(tmp_path: Path) -> None:
         assert one.opened("deliver", {}) is None
         with (
             Checkpoint(tmp_path / "state") as two,
-            pytest.raises(BadInput, match="somebody else runs with the checkpoint"),
+            pytest.raises(BadInput, match="another process runs with the checkpoint"),
         ):
             two.opened("deliver", {})
     with Checkpoint(tmp_path / "state") as three:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import itertools
 import random
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from causet.delivery import DIVERTED, FLAGGED, LATE, POLICIES, Delivered, Delivery
+from causet.delivery import DIVERTED, FLAGGED, LATE, POLICIES, Conflict, Delivered, Delivery
 from causet.kernels import holding
-from causet.kernels.holding import Holding, messages
+from causet.kernels.holding import AHEAD, MOST_CLAIMS, MOST_ISLANDS, Holding, Outcome
+from causet.kernels.marks import REMEMBERED
 from causet.kernels.release import DELIVERED as KERNEL_DELIVERED
 from causet.kernels.release import DIVERTED as KERNEL_DIVERTED
 from causet.kernels.release import FLAGGED as KERNEL_FLAGGED
 from causet.kernels.release import LATE as KERNEL_LATE
 
-Message = tuple[str, int, dict[str, int]]
+Message = tuple[str, int, dict[str, int], int]
+"""Source, number, causes, and a fingerprint."""
 WORDS = {
     KERNEL_DELIVERED: "delivered",
     KERNEL_FLAGGED: "flagged",
@@ -46,9 +50,9 @@ def random_messages(rng: random.Random, circles: bool = False) -> list[Message]:
             causes[rng.choice(["s9", *sources])] = rng.randrange(1, 10)
             if causes.get(source, 0) >= counts[source]:
                 del causes[source]
-        made.append((source, counts[source], causes))
+        made.append((source, counts[source], causes, 1))
     kept = [each for each in made if rng.random() < 0.9]
-    kept += [each for each in kept if rng.random() < 0.1]
+    kept += [(*each[:3], rng.choice([1, 1, 2])) for each in kept if rng.random() < 0.15]
     window = rng.choice([1, 3, 100])
     return [
         each for _, each in sorted((place + rng.random() * window, each) for place, each in enumerate(kept))
@@ -60,6 +64,22 @@ def in_batches(rng: random.Random, made: Sequence[Message]) -> list[list[Message
     return [list(made[at : at + size]) for at in range(0, len(made), size)]
 
 
+class InMemory:
+    """A map of Spark's state."""
+
+    def __init__(self, values: dict[tuple[int], tuple[bytes]] | None = None) -> None:
+        self.values = {} if values is None else values
+
+    def getValue(self, key: tuple[int]) -> Any:
+        return self.values.get(key)
+
+    def updateValue(self, key: tuple[int], value: tuple[bytes]) -> None:
+        self.values[key] = value
+
+    def removeKey(self, key: tuple[int]) -> None:
+        del self.values[key]
+
+
 class Kernel:
     """The kernel, asked in the words of the engine."""
 
@@ -68,18 +88,27 @@ class Kernel:
         self.holding = module.Holding.empty()
         self.policy, self.patience = POLICIES.index(policy), patience
         self.places: list[Message] = []
-        self.duplicates = 0
+        self.store: dict[tuple[int], tuple[bytes]] = {}
+        self.duplicates = self.conflicts = 0
 
     def step(self, batch: Sequence[Message], now: int, ended: bool = False) -> list[Delivered[None]]:
         self.holding = self.module.Holding.from_bytes(self.holding.to_bytes())
-        taken = self.module.messages((("r", *each) for each in batch), len(self.places))
+        marks = [each[3] for each in batch]
+        taken = self.module.messages((("r", *each[:3]) for each in batch), len(self.places), marks)
         self.places.extend(batch)
-        outcome = self.holding.step(taken, now, self.policy, now if ended else now - self.patience)
+        outcome = self.holding.step(
+            taken,
+            self.module.Marks(InMemory(self.store), self.holding.marks),
+            now,
+            self.policy,
+            now if ended else now - self.patience,
+        )
         self.duplicates += outcome.duplicates
-        assert not len(outcome.selfish) and not len(outcome.forgotten)
+        self.conflicts += len(outcome.conflicts)
+        assert not len(outcome.selfish) and not len(outcome.forgotten) and not len(outcome.far)
         missing: dict[int, dict[str, int]] = {}
         for turn, which, number in outcome.missing:
-            source, _, causes = self.places[outcome.place[turn]]
+            source, _, causes, _ = self.places[outcome.place[turn]]
             name = source if which < 0 else list(causes)[which]
             mine = missing.setdefault(turn, {})
             mine[name] = max(number, mine.get(name, 0))
@@ -104,14 +133,14 @@ def check(left: Sequence[Delivered[Any]], made: Sequence[Message], policy: str, 
     causes = {each[:2]: each[2] for each in made}
     delivered: set[tuple[str, int]] = set()
     gone: set[tuple[str, int]] = set()
-    given_up: set[tuple[str, int]] = set()
+    named: set[tuple[str, int]] = set()
     for each in left:
         name = (each.source, each.number)
         needs = [*causes[name].items(), *([(each.source, each.number - 1)] if each.number > 1 else [])]
+        missed = [need for need in needs if need not in delivered]
         unmet: dict[str, int] = {}
-        for need in needs:
-            if need not in delivered:
-                unmet[need[0]] = max(need[1], unmet.get(need[0], 0))
+        for source, number in missed:
+            unmet[source] = max(number, unmet.get(source, 0))
         if each.status == "diverted":
             assert each.index is None and unmet == each.missing and unmet
             gone.add(name)
@@ -119,13 +148,12 @@ def check(left: Sequence[Delivered[Any]], made: Sequence[Message], policy: str, 
         assert each.index == len(delivered)
         assert name not in delivered and name not in gone
         assert each.missing == unmet
-        was_missed = any(source == each.source and each.number <= number for source, number in given_up)
-        assert each.status == ("late" if was_missed else "flagged" if unmet else "delivered")
-        given_up |= set(unmet.items())
+        assert each.status == ("late" if name in named else "flagged" if unmet else "delivered")
+        named |= set(missed)
         delivered.add(name)
     assert len(delivered) + len(gone) + waiting == len(causes)
     if policy == "wait":
-        assert not gone and not given_up
+        assert not gone and not named
 
 
 def check_compact(held: Holding) -> None:
@@ -148,17 +176,21 @@ def compare(policy: str, seed: int, module: Any = holding) -> set[str]:
     by_engine: list[Delivered[None]] = []
     by_kernel: list[Delivered[None]] = []
     now = 0
-    again = 0
+    again = conflicts = 0
     for batch in in_batches(rng, made):
         now += rng.randrange(1, 4)
-        again += sum(not engine.offer(*each, None, now) for each in batch)
+        for each in sorted(batch, key=lambda each: each[3]):  # of several in one batch, the smallest counts
+            try:
+                again += not engine.offer(*each[:3], None, now, each[3])
+            except Conflict:
+                conflicts += 1
         left, found = engine.take(now), kernel.step(batch, now)
         assert {(e.source, e.number, e.status, e.waited) for e in left} == {
             (e.source, e.number, e.status, e.waited) for e in found
         }
         by_engine += left
         by_kernel += found
-    assert again == kernel.duplicates
+    assert (again, conflicts) == (kernel.duplicates, kernel.conflicts)
     if rng.random() < 0.5:
         now += 1
         by_engine += engine.take(now, ended=True)
@@ -181,7 +213,7 @@ def compare_circles(seed: int, module: Any = holding) -> bool:
     by_kernel: list[Delivered[None]] = []
     for now, batch in enumerate(in_batches(rng, made)):
         for each in batch:
-            engine.offer(*each, None, now)
+            engine.offer(*each[:3], None, now)
         by_engine += engine.take(now)
         by_kernel += kernel.step(batch, now)
     by_engine += engine.take(1000, ended=True)
@@ -205,7 +237,12 @@ def every_execution(sources: Sequence[str], count: int) -> Iterator[list[Message
             sent[sender] += 1
             choices.append(
                 [
-                    (sender, sent[sender], {other: at for other, at in zip(others, each, strict=True) if at})
+                    (
+                        sender,
+                        sent[sender],
+                        {other: at for other, at in zip(others, each, strict=True) if at},
+                        1,
+                    )
                     for each in answers
                 ]
             )
@@ -215,7 +252,7 @@ def every_execution(sources: Sequence[str], count: int) -> Iterator[list[Message
 def pasts_of(made: Sequence[Message]) -> dict[tuple[str, int], set[tuple[str, int]]]:
     """By the definition: the previous one of the source, the causes, and their pasts."""
     found: dict[tuple[str, int], set[tuple[str, int]]] = {}
-    for source, number, causes in made:
+    for source, number, causes, _ in made:
         before = [*causes.items(), *([(source, number - 1)] if number > 1 else [])]
         found[source, number] = set().union(*({each} | found[each] for each in before))
     return found
@@ -243,7 +280,7 @@ def test_in_every_order_of_arrival_each_leaves_as_soon_as_its_past_is_there(
             left: dict[str, list[tuple[str, int]]] = {"engine": [], "kernel": []}
             for now, each in enumerate(order):
                 arrived.add(each[:2])
-                engine.offer(*each, None, now)
+                engine.offer(*each[:3], None, now)
                 left["engine"] += [(one.source, one.number) for one in engine.take(now)]
                 if kernel_too:
                     left["kernel"] += [(one.source, one.number) for one in kernel.step([each], now)]
@@ -268,56 +305,216 @@ def test_messages_in_a_circle_are_flagged_all_the_same() -> None:
     assert any(circles)
 
 
-def test_receivers_do_not_wait_for_each_other() -> None:
-    holding = Holding.empty()
-    taken = messages(
-        [("r1", "a", 1, {}), ("r2", "a", 2, {}), ("r1", "b", 1, {"a": 1}), ("r2", "b", 1, {"a": 1})]
+Row = tuple[str, str, int, dict[str, int]]
+
+
+def step(
+    held: Any,
+    rows: Sequence[Row],
+    now: int = 0,
+    policy: str = "wait",
+    overdue: int = FAR_BACK,
+    store: InMemory | None = None,
+    **more: Any,
+) -> Outcome:
+    marks, first = more.pop("marks", ()), more.pop("first", 0)
+    of: Any = sys.modules[type(held).__module__]
+    kept = of.Marks(store or InMemory(), held.marks if store else np.empty(0, np.int64))
+    found: Outcome = held.step(
+        of.messages(rows, first, marks), kept, now, POLICIES.index(policy), overdue, **more
     )
-    outcome = holding.step(taken, 0, 0, FAR_BACK)
-    assert sorted(outcome.place) == [0, 2] and list(outcome.index) == [0, 1] and len(holding) == 2
-    outcome = holding.step(messages([("r2", "a", 1, {})], 4), 1, 0, FAR_BACK)
-    assert outcome.place[0] == 4 and list(outcome.index) == [0, 1, 2] and len(holding) == 0
+    return found
+
+
+def test_receivers_do_not_wait_for_each_other(of: Any = holding) -> None:
+    held = of.Holding.empty()
+    rows: list[Row] = [
+        ("r1", "a", 1, {}),
+        ("r2", "a", 2, {}),
+        ("r1", "b", 1, {"a": 1}),
+        ("r2", "b", 1, {"a": 1}),
+    ]
+    outcome = step(held, rows)
+    assert sorted(outcome.place) == [0, 2] and list(outcome.index) == [0, 1] and len(held) == 2
+    outcome = step(held, [("r2", "a", 1, {})], 1, first=4)
+    assert outcome.place[0] == 4 and list(outcome.index) == [0, 1, 2] and len(held) == 0
     assert sorted(outcome.waited) == [0, 1, 1]
 
 
-def test_what_depends_on_itself_is_named_and_not_held() -> None:
-    holding = Holding.empty()
-    outcome = holding.step(
-        messages([("r", "a", 1, {"a": 1}), ("r", "a", 2, {"a": 5}), ("r", "a", 3, {"a": 2})]), 0, 0, FAR_BACK
+def test_domains_do_not_wait_for_each_other_and_number_for_themselves(of: Any = holding) -> None:
+    rows: list[Row] = [("r", "a", 1, {}), ("r", "a", 1, {}), ("r", "b", 1, {"a": 1}), ("r", "b", 1, {"a": 2})]
+    held = of.Holding.empty()
+    taken = of.messages(rows)._replace(domain=pa.array(["x", "y", "y", "x"]))
+    outcome = held.step(taken, of.Marks(InMemory(), held.marks), 0, 0, FAR_BACK)
+    assert sorted(outcome.place) == [0, 1, 2] and outcome.duplicates == 0
+    assert list(outcome.index) == [0, 1, 2], "one receiver, one order"
+    taken = of.messages([("r", "a", 2, {})], 4)._replace(domain=pa.array(["x"]))
+    outcome = held.step(taken, of.Marks(InMemory(), held.marks), 1, 0, FAR_BACK)
+    assert list(outcome.place) == [4, 3] and len(held) == 0
+
+
+def test_what_depends_on_itself_is_named_and_not_held(of: Any = holding) -> None:
+    held = of.Holding.empty()
+    outcome = step(held, [("r", "a", 1, {"a": 1}), ("r", "a", 2, {"a": 5}), ("r", "a", 3, {"a": 2})])
+    assert list(outcome.selfish) == [0, 1] and len(held) == 1
+
+
+# ---------------------------------------------------------------- one sender against all
+
+
+def statuses(outcome: Outcome) -> list[str]:
+    return [WORDS[each] for each in outcome.status]
+
+
+def test_a_claim_about_another_source_marks_only_the_message_that_it_names(of: Any = holding) -> None:
+    held = of.Holding.empty()
+    assert statuses(step(held, [("r", "x", 1, {}), ("r", "y", 1, {"x": 2**52})])) == ["delivered"]
+    assert statuses(step(held, [], 9, "flag", 9)) == ["flagged"]
+    rest: list[Row] = [("r", "x", number, {}) for number in range(2, 6)]
+    assert statuses(step(held, rest, 10, "flag", 0)) == ["delivered"] * 4
+    assert statuses(step(held, [("r", "y", 2, {"x": 7})], 11, "flag", 11)) == ["flagged"]
+    both: list[Row] = [("r", "x", 6, {}), ("r", "x", 7, {}), ("r", "x", 8, {})]
+    assert statuses(step(held, both, 12, "flag", 0)) == ["delivered", "late", "delivered"]
+
+
+def test_a_claim_never_moves_a_held_message_of_another_source(of: Any = holding) -> None:
+    """x:2 waits for x:1, which comes in time; y names x:2, and loses its patience before."""
+    held = of.Holding.empty()
+    assert not statuses(step(held, [("r", "y", 1, {"x": 2})], 0, "flag"))
+    assert not statuses(step(held, [("r", "x", 2, {})], 5, "flag"))
+    outcome = step(held, [], 10, "flag", 0)
+    assert statuses(outcome) == ["flagged"] and len(held) == 1
+    assert statuses(step(held, [("r", "x", 1, {})], 11, "flag", 1)) == ["delivered", "late"]
+
+
+def test_a_flagged_message_takes_those_before_it_of_its_own_source_along(of: Any = holding) -> None:
+    held = of.Holding.empty()
+    step(held, [("r", "x", 4, {})], 0, "flag")
+    step(held, [("r", "x", 2, {})], 5, "flag", first=1)
+    outcome = step(held, [], 10, "flag", 0)
+    assert list(outcome.place) == [1, 0] and statuses(outcome) == ["flagged", "flagged"]
+    assert statuses(step(held, [("r", "x", 1, {}), ("r", "x", 3, {})], 11, "flag")) == ["late", "late"]
+
+
+def test_a_number_too_far_above_the_others_is_refused_and_changes_nothing(of: Any = holding) -> None:
+    held = of.Holding.empty()
+    outcome = step(held, [("r", "x", 1, {}), ("r", "x", 2**52, {}), ("r", "z", AHEAD, {})], policy="flag")
+    assert list(outcome.far) == [1] and len(held) == 1, "z:10⁹ is not too far"
+    outcome = step(held, [("r", "x", AHEAD + 1, {}), ("r", "x", AHEAD + 2, {})], 1, "flag", 1, first=3)
+    assert list(outcome.far) == [4]
+    for now in (2, 10**12):
+        outcome = step(held, [("r", "x", now, {})], now, "flag", now, forget_before=now - 1)
+    outcome = step(held, [("r", "x", 2, {}), ("r", "x", 3, {}), ("r", "w", 1, {"x": 4})], 10**13, "flag")
+    assert "delivered" in statuses(outcome) and not len(outcome.forgotten)
+    assert len(held) == 1, "w waits for x:4, which was never delivered"
+
+
+def test_invented_causes_are_forgotten_with_the_horizon(of: Any = holding) -> None:
+    held = of.Holding.empty()
+    for number in range(1, 21):
+        invented = {f"{number}-{each}": 1 for each in range(1000)}
+        step(held, [("r", "e", number, invented)], number, "flag", number, forget_before=0)
+    assert len(held.stream_key) == 1 and 0 < len(held.claim_key) <= 20_000
+    step(held, [("r", "e", 21, {})], 10**6, "flag", 0, forget_before=10**5)
+    assert len(held.stream_key) == 1 and len(held.claim_key) == 0
+
+
+def test_claims_of_one_source_are_bounded_and_the_newest_are_kept(of: Any = holding) -> None:
+    held = of.Holding.empty()
+    for number in range(1, 9):
+        invented = {f"{number}-{each}": 1 for each in range(10_000)}
+        step(held, [("r", "e", number, invented)], number, "flag", number)
+    assert len(held.claim_key) == MOST_CLAIMS
+    assert statuses(step(held, [("r", "8-7", 1, {}), ("r", "1-7", 1, {})], 9, "flag")) in (
+        ["late", "delivered"],
+        ["delivered", "late"],
     )
-    assert list(outcome.selfish) == [0, 1] and len(holding) == 1
 
 
-def test_holes_are_forgotten_behind_the_horizon_and_what_falls_into_one_is_named() -> None:
-    kernel = Holding.empty()
-    flag = POLICIES.index("flag")
-    kernel.step(messages([("r", "a", 5, {})]), 0, flag, 0)
-    assert (list(kernel.low), list(kernel.high), list(kernel.prefix)) == ([5], [5], [0])
-    outcome = kernel.step(messages([("r", "a", 3, {})], 1), 10, flag, 10, forget_before=0)
-    assert [WORDS[each] for each in outcome.status] == ["late"]
-    kernel.step(messages([]), 20, flag, 0, forget_before=11)
-    assert (list(kernel.low), list(kernel.prefix), list(kernel.closed)) == ([], [5], [4])
-    outcome = kernel.step(messages([("r", "a", 4, {}), ("r", "a", 5, {}), ("r", "a", 6, {})], 2), 21, flag, 0)
-    assert list(outcome.forgotten) == [2] and outcome.duplicates == 1 and list(outcome.place) == [4]
+def test_islands_of_one_source_are_bounded_and_what_falls_into_a_closed_hole_is_named(
+    of: Any = holding,
+) -> None:
+    held, store = of.Holding.empty(), InMemory()
+    odd: list[Row] = [("r", "a", number, {}) for number in range(3, 2 * MOST_ISLANDS + 9, 2)]
+    outcome = step(held, odd, 1, "flag", 1, store)
+    assert set(statuses(outcome)) == {"flagged"}
+    assert len(held.low) == MOST_ISLANDS and held.prefix[0] == 7 and held.closed[0] == 6
+    rest: list[Row] = [("r", "a", number, {}) for number in (2, 6, 7, 8, 9)]
+    outcome = step(held, rest, 2, "flag", 1, store, first=len(odd))
+    assert [int(each) - len(odd) for each in outcome.forgotten] == [0, 1]
+    assert outcome.duplicates == 2 and statuses(outcome) == ["late"]
 
 
-def test_ids_with_parents_are_streams_of_one_message_and_are_forgotten_behind_the_horizon() -> None:
-    holding = Holding.empty()
-    ids = messages([("r", "x2", 1, {"x1": 1}), ("r", "x1", 1, {}), ("r", "x4", 1, {"x3": 1})])
-    outcome = holding.step(ids, 5, 0, FAR_BACK, forget_before=0, by_id=True)
-    assert list(outcome.place) == [1, 0] and len(holding.stream_key) == 4
-    holding.step(messages([]), 100, 0, FAR_BACK, forget_before=50, by_id=True)
-    assert len(holding.stream_key) == 2 and len(holding) == 1, (
-        "the one that waits and the one it waits for stay"
-    )
+def test_what_was_given_up_by_hand_is_not_waited_for(of: Any = holding) -> None:
+    held = of.Holding.empty()
+    step(held, [("r", "x", 1, {}), ("r", "x", 3, {}), ("r", "y", 1, {"x": 2}), ("s", "y", 1, {"x": 2})])
+    assert len(held) == 3
+    held.give_up([("x", 2)])
+    outcome = step(of.Holding.from_bytes(held.to_bytes()), [])
+    assert statuses(outcome) == ["flagged"] * 3 and [each[2] for each in outcome.missing] == [2, 2, 2]
+    held.give_up([("x", 2)])
+    assert len(held.lost_name) == 1
+    step(held, [])
+    assert statuses(step(held, [("r", "x", 2, {})], 1)) == ["late"]
 
 
-def test_what_is_remembered_does_not_grow_when_nothing_is_held() -> None:
-    holding = Holding.empty()
+def test_a_diverted_id_is_remembered_until_the_horizon(of: Any = holding) -> None:
+    held = of.Holding.empty()
+    outcome = step(held, [("r", "x2", 1, {"x1": 1})], 5, "divert", 5, forget_before=0, by_id=True)
+    assert statuses(outcome) == ["diverted"]
+    outcome = step(held, [("r", "x2", 1, {"x1": 1})], 6, "divert", 0, forget_before=0, by_id=True)
+    assert outcome.duplicates == 1 and not len(held)
+
+
+def test_a_parent_that_comes_after_it_was_given_up_is_late(of: Any = holding) -> None:
+    held = of.Holding.empty()
+    step(held, [("r", "x2", 1, {"x1": 1})], 5, "flag", 5, forget_before=0, by_id=True)
+    assert statuses(step(held, [("r", "x1", 1, {})], 6, "flag", 0, forget_before=0, by_id=True)) == ["late"]
+
+
+# ---------------------------------------------------------------- fingerprints
+
+
+def test_the_last_numbers_of_a_source_are_known_by_their_fingerprints(of: Any = holding) -> None:
+    held, store = of.Holding.empty(), InMemory()
+    count = REMEMBERED + 1000
+    for at in range(0, count, 1000):
+        rows: list[Row] = [("r", "a", number, {}) for number in range(at + 1, at + 1001)]
+        step(held, rows, at, store=store, marks=[number % 251 for number in range(at + 1, at + 1001)])
+    assert len(store.values) <= 12, "few segments"
+    size = sum(len(value[0]) for value in store.values.values())
+    assert size < 3 * 8 * REMEMBERED, "a run of numbers costs 8 bytes each"
+    again = [count, count - REMEMBERED + 1, count - 500, 5]
+    rows = [("r", "a", number, {}) for number in again]
+    same = step(held, rows, count, store=store, marks=[number % 251 for number in again])
+    assert same.duplicates == 4 and not len(same.conflicts)
+    other = step(held, rows[:3], count, store=store, marks=[999, 999, 999])
+    assert other.duplicates == 0 and list(other.conflicts) == [0, 1, 2]
+
+
+def test_fingerprints_of_forgotten_streams_are_dropped(of: Any = holding) -> None:
+    held, store = of.Holding.empty(), InMemory()
+    for at in range(200):
+        rows: list[Row] = [("r", f"id{at}-{each}", 1, {}) for each in range(10)]
+        step(held, rows, at, store=store, marks=[7] * 10, forget_before=at - 3, by_id=True)
+    assert sum(held.marks) < 300
+
+
+def test_ids_with_parents_are_streams_of_one_message_and_are_forgotten_behind_the_horizon(
+    of: Any = holding,
+) -> None:
+    held = of.Holding.empty()
+    ids: list[Row] = [("r", "x2", 1, {"x1": 1}), ("r", "x1", 1, {}), ("r", "x4", 1, {"x3": 1})]
+    outcome = step(held, ids, 5, forget_before=0, by_id=True)
+    assert list(outcome.place) == [1, 0] and len(held.stream_key) == 4
+    step(held, [], 100, forget_before=50, by_id=True)
+    assert len(held.stream_key) == 2 and len(held) == 1, "the one that waits and the one it waits for stay"
+
+
+def test_what_is_remembered_does_not_grow_when_nothing_is_held(of: Any = holding) -> None:
+    held, store = of.Holding.empty(), InMemory()
     sizes = []
     for batch in range(20):
-        holding.step(
-            messages([("r", f"s{source}", batch + 1, {}) for source in range(8)]), batch, 0, FAR_BACK
-        )
-        sizes.append(len(holding.to_bytes()))
-    assert len(set(sizes)) == 1 and np.all(holding.prefix == 20)
+        step(held, [("r", f"s{source}", batch + 1, {}) for source in range(8)], batch, store=store)
+        sizes.append(len(held.to_bytes()))
+    assert max(sizes) - min(sizes) <= 8 * len(held.marks) + 64 and np.all(held.prefix == 20)

@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from causet import RcClock, Stamper
 from causet.model import BadInput
-from causet.spark.kafka import Address, client
+from causet.spark.kafka import Address, KafkaSink, client, read_gaps, read_kafka
+from causet.spark.packing import FAULT, SIZE
 from test_stream_commands import LOCAL, causet
 
 PRODUCER = """
@@ -99,7 +101,7 @@ def read(broker: str, topic: str) -> list[dict[str, str]]:
             ended += 1
             continue
         headers = {name: value.decode() for name, value in message.headers()}
-        if "ce_subject" not in headers:
+        if "ce_subject" not in headers and message.value() is not None:
             headers["ce_subject"] = json.loads(message.value())["subject"]
         found.append(headers)
     consumer.close()
@@ -206,9 +208,9 @@ def test_addresses(text: str) -> None:
 def test_a_broker_that_does_not_answer_is_said_in_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from causet.spark import kafka
+    from causet.spark import kafka, kafka_client
 
-    monkeypatch.setattr(kafka, "PATIENCE", 1.0)
+    monkeypatch.setattr(kafka_client, "PATIENCE", 1.0)
     with pytest.raises(BadInput, match=r"Kafka at 127\.0\.0\.1:1 does not answer"):
         kafka.KafkaReader({"servers": "127.0.0.1:1", "topics": "x"}).initialOffset()
 
@@ -236,3 +238,104 @@ def test_a_broker_ends_with_whoever_wanted_it(broker: str) -> None:
                 return
         time.sleep(0.2)
     pytest.fail("it is still there")
+
+
+def test_a_second_query_and_a_lost_checkpoint_are_refused(broker: str, tmp_path: Path) -> None:
+    """The command, twice with one checkpoint, and then without it: nothing is written again."""
+    envelopes, causes = chat(4, 30, [1_700_000_000_000])
+    create(broker, "owned-in")
+    publish(broker, "owned-in", envelopes, tmp_path)
+    command = ["deliver", f"kafka://{broker}/owned-in", f"kafka://{broker}/owned", "--missing", "wait"]
+    command += ["--by", "causaldomain", "--buckets", "2", *LOCAL, "--json"]
+    for count in (30, 0):
+        told = json.loads(causet(*command, "--checkpoint", str(tmp_path / "state")))
+        assert (told["messages"], told["delivered"]) == (count, count)
+    with pytest.raises(BadInput, match="topic 'owned' belongs to another query"):
+        causet(*command, "--checkpoint", str(tmp_path / "new"))
+    check(read(broker, "owned"), envelopes, causes)
+
+
+def test_a_gap_in_the_source_ends_the_command_with_a_sentence(broker: str, tmp_path: Path) -> None:
+    envelopes, _ = chat(5, 20, [1_700_000_000_000])
+    create(broker, "gap")
+    publish(broker, "gap", envelopes[:10], tmp_path)
+    command = ["deliver", f"kafka://{broker}/gap", str(tmp_path / "out"), "--missing", "wait", "--json"]
+    command += ["--buckets", "2", *LOCAL, "--checkpoint", str(tmp_path / "state")]
+    assert json.loads(causet(*command))["messages"] == 10
+    publish(broker, "gap", envelopes[10:], tmp_path)
+    topics: Any = import_module("confluent_kafka.admin")
+    admin = topics.AdminClient({"bootstrap.servers": broker})
+    places = [client().TopicPartition("gap", number, client().OFFSET_END) for number in range(3)]
+    for future in admin.delete_records(places).values():
+        future.result(20)
+    with pytest.raises(BadInput, match="retention removed messages before they were read; --gaps skip"):
+        causet(*command)
+
+
+def test_poisoned_messages_go_through_spark_and_into_a_topic(
+    broker: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """With a gap before them, which is skipped and noted; and each batch is written once."""
+    create(broker, "poisoned")
+    producer = client().Producer({"bootstrap.servers": broker})
+
+    def send(value: bytes | None, *headers: tuple[str, bytes | None]) -> None:
+        producer.produce("poisoned", value, headers=list(headers), partition=0)
+        assert producer.flush(20) == 0
+
+    found: list[Row] = []
+
+    def kept(rows: DataFrame, batch: int) -> None:
+        found.extend(rows.collect())
+
+    def run() -> None:
+        topic, noted = Address(broker, ("poisoned",)), tmp_path / "gaps"
+        rows = read_kafka(spark, topic, 1000, ["tenant"], gaps="skip", gap_folder=noted, size=True)
+        query = rows.writeStream.foreachBatch(kept).trigger(availableNow=True)
+        query.option("checkpointLocation", f"file:{tmp_path / 'state'}").start().awaitTermination()
+
+    send(b"0", ("ce_source", b"a"), ("ce_id", b"0"))
+    run()
+    send(b"lost")
+    admin: Any = import_module("confluent_kafka.admin")
+    deleting = admin.AdminClient({"bootstrap.servers": broker})
+    for future in deleting.delete_records([client().TopicPartition("poisoned", 0, 2)]).values():
+        future.result(20)
+    send(b"\xff", ("ce_source", b"a"), ("ce_id", b"1"), ("ce_tenant", b"t"), ("x", b"\xff"))
+    send(b"2", ("ce_source", b"a\xff"), ("ce_id", b"2"))
+    send(b'{"source": "caf\xe9", "id": "3"}')
+    send(None, ("ce_source", b"a"), ("ce_id", None))
+    send(b'{"source": "\xc3\xa9", "id": "5", "tenant": "u"}')
+    run()
+    told = [(row["source"], row["id"], row["tenant"], row[FAULT]) for row in found]
+    assert told == [
+        ("a", "0", None, None),
+        ("a", "1", "t", None),
+        (None, "2", None, "header ce_source is not UTF-8"),
+        (None, None, None, "the value is not UTF-8"),
+        ("a", None, None, None),
+        ("é", "5", "u", None),
+    ]
+    assert all(row[SIZE] >= len(row["value"] or b"") for row in found)
+    gap = {"topic": "poisoned", "partition": 0, "from": 1, "to": 2, "anew": False}
+    assert read_gaps(tmp_path / "gaps") == [gap]
+
+    target = KafkaSink(Address(broker, ("cured",)))
+    target.check("q", fresh=True)
+    target.claim("q", {})
+    schema = (
+        "key binary, value binary, headers array<struct<key:string,value:binary>>, source string, id string"
+    )
+    rows = spark.createDataFrame(
+        [
+            (None, value, [Row(key="ce_subject", value=b"s")], "a", "1", "a", 0, status, None)
+            for value, status in ((b"\xff", "delivered"), (bytes(2_000_000), "diverted"), (None, "delivered"))
+        ],
+        f"{schema}, receiver string, index long, status string, problem string",
+    )
+    for batch in (0, 0, 1, 0):
+        target.write(rows, batch)
+    assert [each["ce_subject"] for each in read(broker, "cured")] == ["s"] * 4
+    aside = read(broker, "cured-diverted")
+    assert [(each["ce_source"], each["ce_id"]) for each in aside] == [("a", "1")] * 2
+    assert all("the value of 2000000 bytes is left out" in each["causet_problem"] for each in aside)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,17 @@ from causet import RcClock
 from causet.model import BadInput
 from causet.rcclock import RcTime
 from causet.spark import merge, merging
+from causet.spark.books import Books
 from causet.spark.merging_streams import ascending
+from causet.spark.packing import FAULT, SIZE
+from causet.spark.tuning import tune
+from causet.stamp import HEARTBEAT
 from streams import write_files
 from test_deliver import finish
 
 EPSILON, DELTA = 50, 400
-SCHEMA = "source string, sequence long, rc long, r long, subject string"
+PLAIN = "source string, sequence long, rc long, r long, subject string"
+SCHEMA = f"{PLAIN}, type string"
 Message = dict[str, Any]
 
 
@@ -65,7 +71,8 @@ class Network:
         self.arrivals.sort(key=lambda each: each[0])
         self.messages = [message for _, message in self.arrivals]
         self.beats = [
-            {"source": f"s{number}", "rc": self.now + 2000, "r": self.now + 2000} for number in range(sources)
+            {"source": f"s{number}", "rc": self.now + 2000, "r": self.now + 2000, "type": HEARTBEAT}
+            for number in range(sources)
         ]
 
     def _show(self, offset: int) -> int:
@@ -125,7 +132,7 @@ def test_impossible_stamps_are_named_and_the_rest_is_merged(spark: SparkSession)
         (None, 1, 100, 100, "nobody"),
         ("a", 1, 2**60, 2**60, "beyond"),
     ]
-    rows = spark.createDataFrame([*bad, ("a", 7, 300, 300, "fine")], SCHEMA)
+    rows = spark.createDataFrame([*bad, ("a", 7, 300, 300, "fine")], PLAIN)
     found = {row.subject: row for row in rows.transform(merge(epsilon="50 ms", delta="2 s")).collect()}
     assert (found["fine"].position, found["fine"].status, found["fine"].problem) == (0, "delivered", None)
     for name in found:
@@ -160,13 +167,99 @@ def test_what_cannot_be_merged(spark: SparkSession, arguments: Any, schema: str,
         spark.createDataFrame([], schema).transform(merge(**arguments))
 
 
+def test_only_the_type_makes_a_heartbeat_of_a_row(spark: SparkSession) -> None:
+    rows = [
+        ("a", None, 300, 300, "beat", HEARTBEAT),
+        ("a", 9, 100, 100, "beat with a number", HEARTBEAT),
+        ("a", None, 300, None, "beat without a time", HEARTBEAT),
+        (None, None, 300, 300, "beat of nobody", HEARTBEAT),
+        ("a", None, 300, 300, "message", "causet.message"),
+        ("a", None, 300, 300, "no type", None),
+        ("a", 1, 200, 200, "fine", None),
+    ]
+    merged = spark.createDataFrame(rows, SCHEMA).transform(merge(epsilon=1, delta=1)).collect()
+    assert [(row.subject, row.status, row.position) for row in merged[:1]] == [("fine", "delivered", 0)]
+    assert all(row.position is None for row in merged[1:]), "those without a position stand behind"
+    assert {row.subject: (row.status, row.problem) for row in merged} == {
+        "fine": ("delivered", None),
+        "beat": ("heartbeat", None),
+        "beat with a number": ("heartbeat", None),
+        "beat without a time": ("diverted", "has no time"),
+        "beat of nobody": ("diverted", "has no source"),
+        "message": ("diverted", "has no sequence that is a number"),
+        "no type": ("diverted", "has no sequence that is a number"),
+    }
+
+
+def test_a_type_that_is_not_text_makes_no_heartbeats(spark: SparkSession) -> None:
+    rows = spark.createDataFrame(
+        [("a", 1, 5, 5, 7)], "source string, sequence long, rc long, r long, type long"
+    )
+    (row,) = rows.transform(merge(epsilon=1, delta=1)).collect()
+    assert (row.status, row.type) == ("delivered", 7)
+
+
+def test_numbers_that_are_not_whole_are_not_cut(spark: SparkSession) -> None:
+    rows = spark.createDataFrame(
+        [("a", 1.5, 5.0, 5.0), ("a", 2.0, 5.5, 5.0), ("a", 3.0, 5.0, 5.0), ("a", 1e300, 5.0, 5.0)],
+        "source string, sequence double, rc double, r double",
+    )
+    found = rows.transform(merge(epsilon=1, delta=1)).collect()
+    assert {row.sequence: row.problem for row in found} == {
+        1.5: "has no sequence that is a number",
+        2.0: "has no time",
+        3.0: None,
+        1e300: "has no sequence that is a number",
+    }
+
+
+def test_columns_that_have_the_names_of_ours_are_kept(spark: SparkSession) -> None:
+    rows = spark.createDataFrame(
+        [("a", 1, 200, 200, 70, "paid", "none"), ("a", None, 100, 100, 71, "open", "late")],
+        "source string, sequence long, rc long, r long, position long, status string, problem string",
+    )
+    found = rows.transform(merge(epsilon=1, delta=1)).collect()
+    assert [(row.position, row.status, row.problem) for row in found] == [
+        (0, "delivered", None),
+        (None, "diverted", "has no sequence that is a number"),
+    ]
+    kept = [(row.input_position, row.input_status, row.input_problem) for row in found]
+    assert kept == [(70, "paid", "none"), (71, "open", "late")]
+    with pytest.raises(BadInput, match=r"'status' has the name of a column that is added.*'input_status'"):
+        rows.withColumnRenamed("position", "input_status").transform(merge(epsilon=1, delta=1))
+
+
+def test_a_row_with_a_fault_is_diverted_with_it_and_domains_come_last_in_the_order(
+    spark: SparkSession,
+) -> None:
+    rows = spark.createDataFrame(
+        [
+            ("a", 1, 200, 200, "z", None, 5),
+            ("a", 1, 200, 200, None, None, 5),
+            ("a", 1, 200, 200, "Z", None, 5),
+            ("a", 2, 100, 100, None, "line 7 is not JSON", None),
+        ],
+        f"source string, sequence long, rc long, r long, causaldomain string, {FAULT} string, {SIZE} long",
+    )
+    merged = rows.transform(merge(epsilon=1, delta=1))
+    assert merged.columns == [*rows.columns[:5], "position", "status", "problem"]
+    assert [(row.causaldomain, row.position, row.problem) for row in merged.collect()] == [
+        ("Z", 0, None),
+        (None, 1, None),
+        ("z", 2, None),
+        (None, None, "line 7 is not JSON"),
+    ]
+
+
 # ---------------------------------------------------------------- streams
 
 
-def streamed(spark: SparkSession, folder: Path, transform: Any) -> list[Row]:
+def streamed(
+    spark: SparkSession, folder: Path, transform: Any, schema: str = SCHEMA, told: list[Any] | None = None
+) -> list[Row]:
     """All rows of a stream, batch after batch and partition after partition."""
     rows: list[Row] = []
-    source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
+    source = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
     query = (
         source.transform(transform)
         .writeStream.foreachBatch(lambda batch, _: rows.extend(batch.collect()))
@@ -175,7 +268,88 @@ def streamed(spark: SparkSession, folder: Path, transform: Any) -> list[Row]:
         .start()
     )
     finish(query)
+    if told is not None:
+        events = [event for event in query.recentProgress if event["numInputRows"]]
+        told += [event["observedMetrics"]["causet"].asDict() for event in events]
     return rows
+
+
+MIXED = (
+    "source string, sequence string, causaltime string, id string, data string, type string, "
+    f"causaldomain string, status string, {FAULT} string, {SIZE} long"
+)
+
+
+def test_every_row_of_a_stream_is_somewhere_and_the_books_say_where(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """In two batches, with numbers as text."""
+
+    def row(number: str | None, at: str | None, data: str, **more: Any) -> Message:
+        return {"source": "a", "sequence": number, "causaltime": at, "id": "i", "data": data, **more}
+
+    first = [
+        row("1", "1000 1000", "one", status="mine"),
+        row("1", "1000 1000", "one in b", causaldomain="b"),
+        row("1", "1000 1000", "one", status="another delivery", causaldomain="all"),
+        row("two", "1001 1001", "no number"),
+        row("2", "soon", "no time"),
+        row("3", "1003 1003", "broken", **{FAULT: "has a header that is not UTF-8"}),
+        row("4", "1004 1004", "large", **{SIZE: 101}),
+        row("5", "1005 1005", "not large", **{SIZE: 100}),
+    ]
+    second = [
+        row("1", "1000 1000", "another one"),
+        row("1", "1000 1000", "one in b", causaldomain="b"),
+        row(None, "9000 9000", "", type=HEARTBEAT),
+        row(None, "now", "a beat without a time", type=HEARTBEAT),
+        row("6", "9001 9001", "last"),
+    ]
+    write_files(tmp_path / "in", first + second, len(first))
+    told: list[Any] = []
+    how = replace(merge(epsilon="50 ms", delta="100 ms", buckets=2), most_bytes=100)
+    rows = streamed(spark, tmp_path, how, MIXED, told)
+    assert [(each.data, each.input_status) for each in rows if each.status == "delivered"] == [
+        ("one", "mine"),
+        ("one in b", None),
+        ("not large", None),
+    ]
+    assert {each.data: each.problem for each in rows if each.status != "delivered"} == {
+        "no number": "has no sequence that is a number",
+        "no time": "has no time",
+        "broken": "has a header that is not UTF-8",
+        "large": "is larger than the sink takes: 101 bytes, 100 at most",
+        "another one": "has the number of another message: source a, sequence 1, but another id or data",
+        "a beat without a time": "has no time",
+    }
+    assert not [name for name in rows[0].asDict() if name.startswith("__causet_")]
+    held = 0
+    for counts in told:
+        books = Books(held, counts, counts["held"])
+        assert books.balance, str(books)
+        held = books.held
+    assert [counts["read"] for counts in told] == [8, 5]
+    assert [counts["diverted"] for counts in told] == [4, 1]
+    assert [counts["refused"] for counts in told] == [3, 1]
+    assert [counts["duplicates"] for counts in told] == [1, 1]
+    assert [counts["conflicts"] for counts in told] == [0, 1]
+    assert [counts["heartbeats"] for counts in told] == [0, 1]
+    assert [counts["held"] for counts in told] == [3, 1]
+
+
+def test_a_stage_that_is_run_again_is_not_counted_again(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Spark counts what a task observes once only in the stage that gives the result: behind the last
+    shuffle."""
+    write_files(tmp_path / "in", Network(1).messages, 1000)
+    source = spark.readStream.schema(SCHEMA).json(str(tmp_path / "in"))
+    merge(epsilon=1, delta=1, buckets=2).blobs(source).frame.explain(extended=True)
+    plan = capsys.readouterr().out.partition("== Physical Plan ==")[0]
+    trees = [tree for tree in plan.split("== ") if "CollectMetrics" in tree]
+    assert trees
+    for tree in trees:
+        assert tree.index("CollectMetrics") < tree.index("Repartition")
 
 
 @pytest.mark.parametrize("size", [60, 1000])
@@ -281,3 +455,20 @@ def test_the_order_by_several_columns_is_that_of_tuples() -> None:
             columns = [draw.integers(-width, width, rows) for width in widths]
             told = sorted(range(rows), key=lambda row: tuple(column[row] for column in columns))
             assert ascending(*columns).tolist() == told
+
+
+def test_tune_takes_heartbeats_for_progress_and_leaves_out_what_merge_would_divert(
+    spark: SparkSession,
+) -> None:
+    """a's message at 100 comes when both are at 1000: it needs 900. The last heartbeat needs nothing."""
+    rows = [
+        ("a", None, 1000, 1000, "1", HEARTBEAT),
+        ("b", 1, 1000, 1000, "2", None),
+        ("a", 1, 100, 100, "3", None),
+        ("a", None, 9000, 9000, "4", "causet.message"),
+        ("b", 2, 9000, 9000, "5", None),
+        ("b", None, 10, 10, "6", HEARTBEAT),
+    ]
+    found = tune(spark.createDataFrame(rows, SCHEMA), "subject")
+    assert (found.messages, found.sources, found.skipped) == (3, 2, 1)
+    assert (found.epsilon, found.delta) == (0, 900)

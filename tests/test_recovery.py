@@ -24,8 +24,9 @@ from pyspark.sql import functions as F
 from causet.model import BadStamp
 from causet.rcclock import FAR, ClockJumped, RcClock, RcTime
 from causet.spark import merging_streams
-from causet.spark.merging import Times, problem_with, problems
+from causet.spark.merging import Extra, Times, problem_with, problems
 from stream_faults import MergeInMemory, Message, message
+from stream_faults import beat as heartbeat
 
 BEGIN = 1_000_000
 TIMES = Times("rc", "r", "sequence")
@@ -76,7 +77,7 @@ class World:
             self._hear(source)
             beat = source.clock.event()
             for arrivals in self.arrivals:
-                arrivals.append((self.now, message(source.name, None, beat.rc, beat.r, "beat")))
+                arrivals.append((self.now, heartbeat(source.name, beat.rc, beat.r)))
         for arrivals in self.arrivals:
             arrivals.sort(key=lambda each: each[0])
 
@@ -218,10 +219,11 @@ def judge(spark: SparkSession, mergers: Sequence[Merging]) -> None:
         rows = [row for each in mergers if each.world.epsilon == epsilon for row in each.rows]
         names = ("rc", "r", "sequence", "now")
         columns = {name: pa.array([row[name] for row in rows], pa.int64()) for name in names}
-        columns["source"] = pa.array([row["source"] for row in rows], pa.string())
+        for name in ("source", "type"):
+            columns[name] = pa.array([row.get(name) for row in rows], pa.string())
         columns["place"] = pa.array(range(len(rows)), pa.int64())
         judged = spark.createDataFrame(pa.table(columns)).withColumn(
-            "code", problem_with(TIMES, epsilon, F.col("now"))
+            "code", problem_with(TIMES, epsilon, F.col("now"), Extra(beats=True))
         )
         for place, code in zip(*judged.select("place", "code").toArrow().to_pydict().values(), strict=True):
             rows[place]["code"] = code
@@ -350,7 +352,7 @@ def at(moment: int, source: str, sequence: int, damaged: int | None = None) -> M
 
 
 def beats(moment: int) -> list[Message]:
-    return [message(name, None, moment, moment, "beat") for name in "ab"]
+    return [heartbeat(name, moment, moment) for name in "ab"]
 
 
 def statuses(spark: SparkSession, batches: Sequence[tuple[int, Sequence[Message]]]) -> dict[str, str]:

@@ -253,6 +253,46 @@ def test_an_absent_entry_is_a_zero_and_a_whole_float_is_a_count(tmp_path: Path) 
     assert with_zeros == without
 
 
+@pytest.mark.parametrize(
+    "parser", [r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)", r'(?<host>\S*) "(?<clock>.*)"\n(?<event>.*)']
+)
+def test_a_clock_may_stand_in_a_string_with_its_quotes_escaped(parser: str, tmp_path: Path) -> None:
+    """As TLA+ prints a record in a string, with or without the outer quotes."""
+    quote = '"' if '"' in parser else ""
+    entries = [
+        ("a", r"{\"a\":1}", "sends"),
+        ("b", r"{\"b\":1, \"a\":1, \"q\\\"\\\\q\":3}", "hears a"),
+        ("ü", r"{\"\u00fc\":1, \"b\":1}", "hears b"),
+    ]
+    lines = "".join(f"{host} {quote}{clock}{quote}\n{text}\n" for host, clock, text in entries)
+    (execution,) = read(tmp_path, lines, parser)
+    assert list(execution.events) == [
+        Event("a", 1, id="a:1", text="sends"),
+        Event("b", 1, id="b:1", parents=("a:1", 'q"\\q:3'), text="hears a"),
+        Event("ü", 1, id="ü:1", parents=("b:1",), text="hears b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("clock", "said"),
+    [
+        (r"{\"a\":1", "this is no JSON"),
+        (r"{\"a\":1,}", "this is no JSON"),
+        (r"{\"a\":1}\x", "this is no JSON: Expecting property name"),
+        (r"{\"a\":-1}", 'the entry of "a" must be a count, not -1'),
+        (r"{\"b\":1}", 'no entry for its own host "a"'),
+        (r"{\"a\":1,\"\\ud800\":1}", "half a surrogate pair"),
+        (r"{\"a\":1,\"\ud800\":1}", "half a surrogate pair"),
+        (r'"\"{}\""', "a clock must be an object"),
+    ],
+)
+def test_an_escaped_clock_that_is_none_is_refused_as_another_is(
+    clock: str, said: str, tmp_path: Path
+) -> None:
+    refused = refusal(tmp_path, f"a {clock}\nx\n", r"(?<host>\w+) (?<clock>.*)\n(?<event>.*)")
+    assert refused.startswith('x.log, line 1: field "clock"') and said in refused
+
+
 def test_order_in_the_file_does_not_matter(tmp_path: Path) -> None:
     entries = SMALL.splitlines()
     pairs = list(zip(entries[::2], entries[1::2], strict=True))

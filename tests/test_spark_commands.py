@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -209,3 +210,47 @@ def test_a_trace_in_two_files_is_one_execution(run: Any, tmp_path: Path) -> None
     ran = run("verify", "--json", first, second)
     assert (ran.code, json.loads(ran.out)["events"]) == (0, 3)
     assert len(read_trace([first, second])) == 3
+
+
+# ---------------------------------------------------------------- logs with several executions
+
+
+@pytest.mark.parametrize("command", ["order", "verify", "audit", "explain"])
+def test_the_command_that_is_advised_for_several_executions_works(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """Word by word as a shell takes it: parser, delimiter and format are in it."""
+    monkeypatch.chdir(tmp_path)
+    log = tmp_path / "two runs.txt"
+    log.write_text('=== one ===\na {\\"a\\":1}\nx\n=== it\'s two ===\na {"a":1}\ny\nb {"a":1,"b":1}\nz\n')
+    parser, delimiter = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)", "^=== (?<trace>.*) ===$"
+    more = {"order": ["-o", "ordered"], "explain": ["a:1", "b:1"]}.get(command, [])
+    asked = ("--from", "shiviz", "--parser", parser, "--delimiter", delimiter)
+    refused = run(command, log, *more, *asked)
+    assert refused.code == 2 and "there are 2 executions (one, it's two)" in refused.error
+    advised = shlex.split(refused.error.partition("`")[2].partition("`")[0])
+    assert advised[:2] == ["causet", "convert"] and advised[-2:] == ["-o", "FOLDER"]
+    assert run(*advised[1:]).code == 0
+    written = sorted((tmp_path / "FOLDER").iterdir())
+    assert len(written) == 2
+    (second,) = (file for file in written if len(read_trace(file)) == 2)
+    ran = run(command, second, *more)
+    assert ran.code in (0, 3), ran
+    if command == "order":
+        ids = [
+            id
+            for file in sorted(Path("ordered").glob("part-*"))
+            for id in pq.read_table(file)["id"].to_pylist()
+        ]
+        assert ids == ["a:1", "b:1"]
+
+
+def test_what_is_advised_has_every_option_and_every_input(run: Any, tmp_path: Path) -> None:
+    for name in ("a", "b", "-c", "d"):
+        (tmp_path / f"{name}.log").write_text('(?<host>\\S*) (?<clock>{.*})\\n(?<event>.*)\n\np {"p":1}\nx\n')
+    logs = [tmp_path / f"{name}.log" for name in ("a", "b", "-c", "d")]
+    refused = run("verify", *logs)
+    advised = shlex.split(refused.error.partition("`")[2].partition("`")[0])
+    assert [*map(str, logs)] == advised[2:6]
+    assert run(*advised[1:-1], tmp_path / "folder").code == 0
+    assert len(list((tmp_path / "folder").iterdir())) == 4

@@ -189,7 +189,8 @@ def test_bad_input_is_one_sentence(
         (tmp_path / name).mkdir()
     (tmp_path / "full/rows.jsonl").write_text("{}\n")
     (tmp_path / "newer/causet.json").write_text('{"version": 99}')
-    (tmp_path / "merge/causet.json").write_text('{"version": 1, "command": "merge", "fixed": {}}')
+    (tmp_path / "merge/name").write_text("a")
+    (tmp_path / "merge/causet.json").write_text('{"version": 2, "command": "merge", "fixed": {}}')
     (tmp_path / "nothing.jsonl").touch()
     (tmp_path / "picture.jsonl").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\n")
     (tmp_path / "trace.jsonl").write_text('{"process": "p1", "seq": 1, "kind": "local"}\n')
@@ -204,7 +205,7 @@ def test_numbers_of_several_receivers_taken_for_copies_are_told(tmp_path: Path) 
     lines = [{"source": "a", "sequence": "1", "causaldeps": "{}", "receiver": name} for name in ("r", "s")]
     inbox = write_files(tmp_path / "inbox", lines, 10)
     told = causet("deliver", inbox, tmp_path / "out", "--missing", "wait", "--buckets", 2)
-    assert "copies dropped 1" in told and "if numbers count for each receiver, use --by receiver" in told
+    assert "duplicates dropped 1" in told and "if numbers count for each receiver, use --by receiver" in told
     told = causet("deliver", inbox, tmp_path / "all", "--missing", "wait", "--by", "receiver", "--buckets", 2)
     assert "delivered 2" in told and "--by" not in told
 

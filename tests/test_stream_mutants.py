@@ -27,7 +27,9 @@ from pyspark.sql import functions as F
 
 from causet.model import BadInput, BadStamp, CausetError
 from causet.spark.merging import Times, problems
-from stream_faults import Handle, MergeInMemory, Message, message
+from causet.spark.packing import FAULT, SIZE
+from causet.stamp import HEARTBEAT
+from stream_faults import IS_BEAT, Defined, Handle, MergeInMemory, Message, beat, check_books, message
 from test_pipeline_mutants import Change, modules
 
 Check = Callable[[dict[str, Any], Path], None]
@@ -53,67 +55,12 @@ def mutant(check: str, module: str, line: str, becomes: str, rule: str) -> None:
 # ---------------------------------------------------------------- the merge, by its definition
 
 SLICE = 20
-
-
-class Defined:
-    """A message is released when the smallest, over live sources, of their largest r exceeds its
-    r + c + δ + ε; those that are released together leave by (r + c, r, source, sequence)."""
-
-    def __init__(self, settings: Any) -> None:
-        self.settings = settings
-        self.largest: dict[str, int | None] = dict.fromkeys(settings.sources)
-        self.bound: int | None = None
-        self.held: list[Message] = []
-        self.gone: list[Message] = []
-        self.came: list[int] = []
-        self.duplicates = 0
-
-    def slowest(self) -> tuple[int | None, str | None]:
-        live = {name: r for name, r in self.largest.items() if name not in self.settings.exclude}
-        silent = sorted(name for name, r in live.items() if r is None)
-        if silent or not live:
-            return None, silent[0] if silent else None
-        return min((r, name) for name, r in live.items() if r is not None)
-
-    def step(self, rows: Sequence[Message]) -> dict[str, list[Message]]:
-        fine = [row for row in rows if row.get("code") is None]
-        for row in fine:
-            before = self.largest.get(row["source"])
-            self.largest[row["source"]] = row["r"] if before is None else max(before, row["r"])
-        old = self.bound
-        smallest, _ = self.slowest()
-        if smallest is not None:
-            reached = smallest - self.settings.delta - self.settings.epsilon
-            self.bound = reached if old is None else max(old, reached)
-        late: list[Message] = []
-        self.duplicates = 0
-        for row in fine:
-            if row["sequence"] is None:
-                continue
-            self.came.append(row["rc"])
-            remembered = [
-                each for each in self.gone if old is None or each["rc"] >= old - self.settings.horizon
-            ]
-            if any(key(row) == key(each) for each in (*remembered, *self.held, *late)):
-                self.duplicates += 1
-            elif old is not None and row["rc"] < old:
-                late.append(row)
-            else:
-                self.held.append(row)
-        free = [row for row in self.held if self.bound is not None and row["rc"] < self.bound]
-        self.held = [row for row in self.held if row not in free]
-        self.gone += [*late, *free]
-        refused = [row for row in rows if row.get("code") is not None]
-        return {"diverted": refused, "late": late, "delivered": sorted(free, key=key)}
-
-
-def key(row: Message) -> tuple[int, int, str, int]:
-    return row["rc"], row["r"], row["source"], row["sequence"]
+DOMAINS = (None, None, None, "all", "b")
 
 
 class Messages:
-    """Batches of messages whose times often coincide, with heartbeats, copies and rows that are no messages;
-    most of them about in the order of time."""
+    """Batches of messages whose times often coincide, with heartbeats, copies, conflicts, a second domain and
+    rows that are not messages; most of them about in the order of time."""
 
     def __init__(self, seed: int, merging: Any) -> None:
         draw = Random(seed)
@@ -129,6 +76,7 @@ class Messages:
             draw.choice([delta + 3 * epsilon, 25, 200]),
             buckets,
             draw.randint(1, buckets),
+            99,
         )
         if "x" in self.settings.sources and draw.random() < 0.7:
             names.append("x")
@@ -140,27 +88,40 @@ class Messages:
             name = draw.choice(names)
             r = now + draw.randint(0, 4)
             rc = r + draw.randint(0, min(4, 2 * epsilon + 1))
-            row = message(name, next(numbers[name]), rc, r, f"m{at}")
+            row = {
+                **message(name, next(numbers[name]), rc, r, f"m{at}"),
+                "causaldomain": draw.choice(DOMAINS),
+            }
             kind = draw.random()
             if kind < 0.1:
-                row["sequence"] = None
+                row = beat(name, rc, r)
             elif kind < 0.2:
-                row["code"] = draw.randrange(6)
+                row["code"] = draw.randrange(8)
+                row[FAULT] = "for its own reason" if row["code"] == 0 else None
                 if draw.random() < 0.5:
-                    row["r" if row["code"] else "source"] = None
+                    row["r" if row["code"] > 1 else "source"] = None
                 else:
                     row["r"] = row["rc"] = 10**6
+            elif kind < 0.25:
+                row |= {"code": 8, "too large": True, SIZE: 100 + at}
             else:
                 sent.append(row)
-            if kind > 0.8:
+            if kind > 0.75:
                 again = {**draw.choice(sent)}
-                if draw.random() < 0.3:  # no copy: it has another time
+                which = draw.random()
+                if which < 0.2:  # not a copy: it has another time
                     name = draw.choice(["rc", "r"])
                     again |= {name: again[name] + (1 if name == "rc" else -1), "subject": f"n{at}"}
+                elif which < 0.4:  # nor this one, of another domain
+                    again |= {"causaldomain": draw.choice(["b", "z"]), "subject": f"d{at}"}
+                elif which < 0.6:
+                    again |= {"subject": f"c{at}"}
+                elif again["causaldomain"] in (None, "all"):
+                    again["causaldomain"] = draw.choice([None, "all"])
                 rows.append((now + draw.choice([0, 5, 80, 300]), len(rows), again))
             rows.append((now + draw.choice([0, 5, 30, delta + epsilon, 150]), len(rows), row))
         last = max(now for now, _, _ in rows)
-        rows += [(last + 1, len(rows), message(name, None, 2000, 2000, "beat")) for name in names]
+        rows += [(last + 1, len(rows), beat(name, 2000, 2000)) for name in names]
         whole = [row for _, _, row in sorted(rows, key=lambda each: each[:2])]
         self.batches: list[list[Message]] = []
         while whole:
@@ -180,7 +141,9 @@ def check_merge(made: dict[str, Any], folder: Path) -> None:
     merging.SLICE, made["spark.packing"].BLOB_ROWS, made["spark.segments"].OUT_ROWS = SLICE, 7, 2
     for seed in range(60):
         case = Messages(seed, merging)
-        query, defined = MergeInMemory(merging, case.settings), Defined(case.settings)
+        more = ("causaldomain", FAULT, SIZE)
+        query, defined = MergeInMemory(merging, case.settings, more), Defined(case.settings)
+        held = 0
         for batch in case.batches:
             first = defined.bound
             expected = defined.step(batch)
@@ -188,8 +151,9 @@ def check_merge(made: dict[str, Any], folder: Path) -> None:
             left = query.step([share for share in (batch[:middle], batch[middle:]) if share], case.draw)
             check_rows(left.rows, expected)
             check_layout(left, defined, first)
-            check_reports(left.reports, expected, defined)
-            check_state(query)
+            check_reports(left.reports, batch, expected, defined)
+            held = check_books(left.reports, held)
+            check_state(query, defined)
 
 
 def check_rows(rows: list[Message], expected: dict[str, list[Message]]) -> None:
@@ -202,9 +166,23 @@ def check_rows(rows: list[Message], expected: dict[str, list[Message]]) -> None:
     assert len(rows) == sum(map(len, expected.values()))
     places = [list(expected).index(row["status"]) for row in rows]
     assert places == sorted(places), "what is released stands behind what leaves by the side"
+    said = {row["subject"]: row for row in expected["diverted"]}
     for row in rows:
         assert (row["problem"] is None) == (row["status"] != "diverted")
+        if row["status"] == "diverted":
+            assert word_of(said[row["subject"]]) in row["problem"]
         assert not [name for name in row if name.startswith("__causet_")]
+
+
+def word_of(row: Message) -> str:
+    """A part of the problem that is told about a row."""
+    if row.get("code") is None:
+        return f"has the number of another message: source {row['source']}, sequence {row['sequence']}, but"
+    if row["code"] == 0:
+        return "for its own reason"
+    if row.get("too large"):
+        return f"is larger than the sink takes: {row[SIZE]} bytes, 99 at most"
+    return problems(0)[row["code"]].partition(" above")[0]
 
 
 def check_layout(left: Any, defined: Defined, first: int | None) -> None:
@@ -230,18 +208,24 @@ def defined_rc(row: Message, defined: Defined) -> int:
     return int(rc)
 
 
-def check_reports(reports: list[Message], expected: dict[str, list[Message]], defined: Defined) -> None:
-    told = {
-        name: sum(each[name] for each in reports) for name in ("delivered", "late", "refused", "duplicates")
-    }
+def check_reports(
+    reports: list[Message], batch: list[Message], expected: dict[str, list[Message]], defined: Defined
+) -> None:
+    names = ("read", "delivered", "late", "diverted", "refused", "conflicts", "duplicates", "heartbeats")
+    told = {name: sum(each[name] for each in reports) for name in names}
+    aside = [row for row in expected["diverted"] if row not in defined.conflicts]
     assert told == {
+        "read": len(batch),
         "delivered": len(expected["delivered"]),
         "late": len(expected["late"]),
-        "refused": len(expected["diverted"]),
+        "diverted": len(aside),
+        "refused": len([row for row in aside if not row.get("too large")]),
+        "conflicts": len(defined.conflicts),
         "duplicates": defined.duplicates,
+        "heartbeats": len([row for row in batch if row.get("code") == IS_BEAT]),
     }
-    if len(reports) < defined.settings.buckets:
-        return  # there was nothing but rows that were refused
+    assert len(reports) == defined.settings.buckets
+    assert {each["part"] for each in reports} == {0}
     assert sum(each["held"] for each in reports) == len(defined.held)
     assert {each["bound"] for each in reports} == {defined.bound}
     oldest = [each["oldest"] for each in reports if each["held"]]
@@ -252,21 +236,42 @@ def check_reports(reports: list[Message], expected: dict[str, list[Message]], de
     assert {each["blocked"] for each in reports if each["held"]} <= {blocked}
 
 
-def check_state(query: MergeInMemory) -> None:
-    """A segment stays for as long as a row in it is held."""
+def check_state(query: MergeInMemory, defined: Defined) -> None:
+    """A segment stays for as long as a row in it is held; a domain, for as long as a message is known."""
     for handle in query.handles:
-        if handle.head.now is None:
-            continue
+        assert handle.head.now is not None
         memory = query.module.Memory.from_bytes(handle.head.now[3])
+        least = 0 if defined.bound is None else defined.bound - defined.settings.horizon
+        known = [*defined.held, *(row for row in defined.gone if row["rc"] >= least)]
+        named = {row.get("causaldomain") or "all" for row in known}
+        assert len(memory.domains) < 2 or set(memory.domains) <= named
         assert {number for (number,) in handle.rows.values} == {int(each) >> 32 for each in memory.place}
         kept = [query.module.from_blob(blob).num_rows for (blob,) in handle.rows.values.values()]
         assert sum(kept) >= len(memory.place)
+
+
+@check_of(*MERGE)
+def check_strict(made: dict[str, Any], folder: Path) -> None:
+    """What would be diverted ends the query, and is named."""
+    merging = made["spark.merging_streams"]
+    settings = merging.MergeSettings(merging.FOUND, 5, 0, (), (), 200, 2, 2, None, True)
+    fine, other = message("a", 1, 100, 100, "one"), message("a", 1, 100, 100, "another one")
+    query = MergeInMemory(merging, settings, (FAULT, "type"))
+    query.step([[fine, fine, beat("a", 200, 200)]], now=300)
+    number = "a row (source a, sequence 1) has the number of another message: source a, sequence 1, but"
+    refuses(lambda: query.step([[other]], now=300), number)
+    refuses(
+        lambda: query.step([[{**fine, FAULT: "is not JSON"}]], now=300), "sequence 1) is not JSON; without"
+    )
+    nothing = "a row (without source and sequence) has no source; without --strict it is diverted"
+    refuses(lambda: query.step([[message(None, None, 1, 1, "")]], now=300), nothing)
 
 
 def merges(line: str, becomes: str, rule: str, module: str = "spark.merging_streams") -> None:
     mutant("merge", module, line, becomes, rule)
 
 
+mutant("strict", "spark.merging_streams", "if self.settings.strict:", "if False:", "strict is strict")
 SLOWEST = "return min(found) if found else (NEVER, None)"
 merges(SLOWEST, "return max(found) if found else (NEVER, None)", "the slowest source counts")
 merges(
@@ -283,15 +288,15 @@ merges(
     "list(progress.values())",
     "progress never falls",
 )
-merges("progress[name] = max(value, progress.get(name, NEVER))", "progress[name] = value", "progress adds up")
+merges("= max(value, seen.progress.get(name, NEVER))", "= value", "progress adds up")
 merges(
     "np.maximum.at(largest, sources.indices.to_numpy(zero_copy_only=False), r)",
     "largest[sources.indices.to_numpy(zero_copy_only=False)] = r",
     "the largest r of a batch counts",
 )
 merges(
-    "yield _packed(list(range(count)), [lowest] * count, [told] * count, [None] * count)",
-    "yield _packed([0], [lowest], [told], [None])",
+    "yield seen.packed(self.settings.buckets)",
+    "yield seen.packed(1)",
     "every bucket hears how far the sources are",
 )
 merges('late, free = keys["rc"] < before,', 'late, free = keys["rc"] < NEVER,', "who is late is marked")
@@ -301,15 +306,24 @@ merges(
     "who stands at the bound is not late",
 )
 merges(', keys["rc"] < after', ', keys["rc"] <= after', "released is what is below the bound")
-merges("copy[order[same]] = True", "pass", "copies are known")
+merges("    if not same.any():", "    if True:", "copies are known")
+merges("here[:gone] = here[copies] = ", "here[:gone] = ", "copies are dropped")
+merges("= here[conflicts] = False", "= False", "a conflict is not merged")
+merges("other = prints != prints[stays]", "other = np.zeros(len(rows), np.bool_)", "a conflict is not a copy")
+merges("other = prints != prints[stays]", "other = ~first", "a copy is not a conflict")
+merges("return rows[~first & ~other]", "return rows[~first]", "a conflict is not counted as a copy too")
+merges("(rows, prints, rows >= known, group)", "(rows, prints, group)", "what was there before stays")
+merges("(rows, prints, rows >= known, group)", "(rows, rows >= known, group)", "the smallest one stays")
 merges(
-    "copy[order[same]] = True",
-    "copy[order[np.flatnonzero(same) - 1]] = True",
-    "of copies the first one stays",
+    "PRINT: fingerprints(table, payload).view(np.int64)",
+    "PRINT: fingerprints(table, []).view(np.int64)",
+    "the payload is compared",
 )
+merges("yield self._aside(conflicting)", "yield from ()", "a conflict leaves by the side")
+merges("pa.array(conflicts - known)", "pa.array(conflicts * 0)", "it is the conflict that leaves")
 merges(
-    "memory.held[key], new[key]]) for key in KEYS}\n        order",
-    "-1 - memory.held[key], new[key]]) for key in KEYS}\n        order",
+    "memory.held[key], new[key]]) for key in KEPT}\n        order",
+    "-1 - memory.held[key], new[key]]) for key in KEPT}\n        order",
     "a copy of what is held is known",
 )
 merges(
@@ -317,29 +331,38 @@ merges(
     "{key: np.concatenate([-1 - memory.released[key], memory.held[key], new[key]])",
     "a copy of what was released is known",
 )
-for name in ("rc", "r", "source", "sequence"):
+for name in ("rc", "r", "source", "sequence", "domain"):
     merges(
-        "        for key in KEYS:\n            same[1:]",
-        f"        for key in [each for each in KEYS if each != '{name}']:\n            same[1:]",
+        "    for key in KEYS:\n        same[1:]",
+        f"    for key in [each for each in KEYS if each != '{name}']:\n        same[1:]",
         f"copies have the same {name}",
     )
-ORDER = 'ascending(keys["rc"], keys["r"], source, keys["sequence"])'
-merges(ORDER, 'ascending(keys["r"], source, keys["sequence"])', "ordered by rc")
-merges(ORDER, 'ascending(keys["rc"], source, keys["sequence"])', "ordered by r")
-merges(ORDER, 'ascending(keys["rc"], keys["r"], keys["sequence"])', "ordered by source")
-merges(ORDER, 'ascending(keys["rc"], keys["r"], source)', "ordered by sequence")
-merges(ORDER, 'ascending(keys["rc"], keys["r"], keys["sequence"], source)', "source before sequence")
-merges(ORDER, 'ascending(keys["rc"], source, keys["r"], keys["sequence"])', "r before source")
+ORDER = 'ascending(keys["rc"], keys["r"], source, keys["sequence"], domain)'
+merges(ORDER, 'ascending(keys["r"], source, keys["sequence"], domain)', "ordered by rc")
+merges(ORDER, 'ascending(keys["rc"], source, keys["sequence"], domain)', "ordered by r")
+merges(ORDER, 'ascending(keys["rc"], keys["r"], keys["sequence"], domain)', "ordered by source")
+merges(ORDER, 'ascending(keys["rc"], keys["r"], source, domain)', "ordered by sequence")
+merges(ORDER, 'ascending(keys["rc"], keys["r"], source, keys["sequence"])', "ordered by domain")
+merges(ORDER, 'ascending(keys["rc"], keys["r"], keys["sequence"], source, domain)', "source before sequence")
+merges(ORDER, 'ascending(keys["rc"], source, keys["r"], keys["sequence"], domain)', "r before source")
 merges(
-    'source = rank[keys["source"]] if len(rank) else',
-    'source = keys["source"] if len(rank) else',
+    'source = _ranks(self.memory.names, keys["source"])',
+    'source = keys["source"]',
     "sources by name",
 )
 merges(
-    'np.argsort(np.argsort(np.array(self.memory.names, object), kind="stable"))',
-    'np.argsort(np.array(self.memory.names, object), kind="stable")',
+    'domain = _ranks(self.memory.domains, keys["domain"])',
+    'domain = keys["domain"]',
+    "domains by name",
+)
+merges(
+    'np.argsort(np.argsort(np.array(names, object), kind="stable"))',
+    'np.argsort(np.array(names, object), kind="stable")',
     "sources by their rank",
 )
+merges(".fill_null(ALL).dictionary", '.fill_null("").dictionary', "no domain is the domain all")
+merges("        memory.forget_domains()\n", "", "a domain without messages is forgotten")
+merges('each["domain"] = np.searchsorted(used, each["domain"])', "pass", "domains keep their names")
 merges(">= after - self.settings.horizon", ">= after", "released messages are remembered")
 merges(
     ">= after - self.settings.horizon", ">= after - self.settings.horizon + 1", "remembered until the horizon"
@@ -360,24 +383,35 @@ merges(
     "lowest",
     "the lowest of all batches counts",
 )
-merges("least if lowest is None else min(lowest, least)", "least", "the lowest of a batch counts")
+merges("least if seen.lowest is None else min(seen.lowest, least)", "least", "the lowest of a batch counts")
 merges("order = np.flatnonzero(~beats)", "order = np.arange(len(beats))", "a heartbeat is no message")
 merges(
-    "fine = fine.filter(pa.array(~refused))",
+    "fine = fine.filter(pa.array(stamped))",
     "fine = fine.drop_null()",
     "a refused row is no progress",
 )
+merges("stamped = messages | beats | (codes", "stamped = messages | (codes", "a heartbeat is progress")
+merges(".index(TOO_LARGE))\n        if not", ".index(FAULTY))\n        if not", "a large message is progress")
+merges("seen.read += sum(batch.num_rows for batch in held)", "pass", "rows are counted where they are read")
 merges(
-    "        if refused.any():\n            fine = fine",
-    "        numbered = table.column(self.settings.times.sequence).is_valid().to_numpy()\n"
-    "        fine = fine.filter(pa.array(numbered & ~refused))\n"
-    "        if False:\n            fine = fine",
-    "a heartbeat is progress",
+    "seen.read += sum(batch.num_rows for batch in held)",
+    "seen.read = sum(batch.num_rows for batch in held)",
+    "all rows are counted",
 )
+merges("        if seen.read:\n", "        if seen.progress:\n", "rows that say nothing of sources count too")
+merges("seen.heartbeats += int(beats.sum())", "pass", "heartbeats are counted")
+merges("read=[self.read, *nothing]", "read=[self.read] * buckets", "a row is read once")
+merges("heartbeats=[self.heartbeats, *nothing]", "heartbeats=[self.heartbeats] * buckets", "beats once")
+merges("yield Row(part=0, slice=None", "yield Row(part=None, slice=None", "a report passes the shuffle")
+merges("refused=int((~large).sum())", "refused=len(codes)", "a large message is a message")
+merges("diverted=len(codes), ", "", "what is diverted is counted")
+merges("told[row] if each == FAULTY else each", "each", "a fault is told in its own words")
+merges("self.count(duplicates=len(copies), conflicts", "self.count(conflicts", "copies are counted")
+merges("len(copies), conflicts=len(conflicts))", "len(copies))", "conflicts are counted")
 merges("                table = table.filter(pa.array(~refused))\n", "", "a refused row is not merged")
 merges(
-    "yield 0, NEVER, _marked(table.filter(pa.array(refused)), DIVERTED, self.settings.epsilon)",
-    "yield from ()",
+    "yield self._aside(self._diverted(table.filter(pa.array(refused)), codes[refused]))",
+    "self._diverted(table.filter(pa.array(refused)), codes[refused])",
     "a refused row leaves by the side",
 )
 merges(
@@ -390,16 +424,17 @@ merges(
     "sorted(blobs, key=lambda each: (each[0], -each[1]))",
     "blobs of a slice too",
 )
-merges("not name.startswith(OWN) and ", "", "columns of our own do not leave")
-LOADED = 'return cls(names, values("0"), bound, lowest, keys[0], values("1"), keys[1])'
+merges("if name.startswith(OWN)]\n", "if name == CODE]\n", "columns of our own do not leave")
+LOADED = 'names, values("progress"), bound, lowest, keys("held"), values("place"), keys("released"), domains'
 for what, becomes in {
     "names": LOADED.replace("names", "sorted(names)"),
-    "progress": LOADED.replace('values("0")', "np.full(len(names), NEVER)"),
+    "progress": LOADED.replace('values("progress")', "np.full(len(names), NEVER)"),
     "the bound": LOADED.replace("bound", "NEVER"),
     "the lowest": LOADED.replace("lowest", "NEVER"),
-    "what is held": LOADED.replace("keys[0]", "_no_keys()").replace('values("1")', "_nothing()"),
-    "places": LOADED.replace('values("1")', 'values("1") * 0'),
-    "what was released": LOADED.replace("keys[1]", "_no_keys()"),
+    "what is held": LOADED.replace('keys("held")', "_no_keys()").replace('values("place")', "_nothing()"),
+    "places": LOADED.replace('values("place")', 'values("place") * 0'),
+    "what was released": LOADED.replace('keys("released")', "_no_keys()"),
+    "domains": LOADED.replace("domains", "sorted(domains)"),
 }.items():
     merges(LOADED, becomes, f"{what} of the last batch")
 merges("self.save(slices.memory.to_bytes(), segments)", "pass", "state is saved")
@@ -1224,192 +1259,6 @@ files("if fresh and rows:", "if rows:", "a query goes on in its folder")
 files("*([diverted_beside(self.folder)] if self.aside else [])", "", "the folder beside it too")
 
 
-class Broker:
-    """Topics in memory, as their readers see them: what is committed."""
-
-    class KafkaException(Exception):
-        pass
-
-    class KafkaError:
-        _PARTITION_EOF = -191
-
-    def __init__(self) -> None:
-        self.topics: dict[str, list[Any]] = {}
-        self.open: dict[str, Producing] = {}
-
-    def Producer(self, settings: dict[str, Any]) -> Producing:
-        return Producing(self, settings["transactional.id"])
-
-    def Consumer(self, settings: dict[str, Any]) -> Consuming:
-        assert settings["isolation.level"] == "read_committed"
-        return Consuming(self)
-
-    def TopicPartition(self, topic: str, partition: int, offset: int = 0) -> Any:
-        return SimpleNamespace(topic=topic, partition=partition, offset=offset)
-
-
-class Producing:
-    def __init__(self, broker: Broker, name: str) -> None:
-        self.broker = broker
-        self.name = name
-        self.sent: list[tuple[str, Any]] | None = None
-
-    def init_transactions(self, _: float) -> None:
-        self.broker.open[self.name] = self
-
-    def begin_transaction(self) -> None:
-        assert self.broker.open.get(self.name) is self, "somebody else may still go on"
-        self.sent = []
-
-    def produce(self, topic: str, value: bytes, key: bytes | None, headers: Any = ()) -> None:
-        assert self.sent is not None
-        offset = len(self.broker.topics.get(topic, [])) + sum(name == topic for name, _ in self.sent)
-        told = {"key": key, "value": value, "headers": headers, "offset": offset, "error": None}
-        self.sent.append((topic, SimpleNamespace(**{name: lambda it=it: it for name, it in told.items()})))
-
-    def commit_transaction(self, _: float) -> None:
-        assert self.sent is not None and self.broker.open[self.name] is self
-        for topic, sent in self.sent:
-            self.broker.topics.setdefault(topic, []).append(sent)
-        self.sent = None
-
-
-class Consuming:
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self.place: Any = None
-
-    def get_watermark_offsets(self, place: Any, _: float) -> tuple[int, int]:
-        return 0, len(self.broker.topics.get(place.topic, []))
-
-    def assign(self, places: list[Any]) -> None:
-        (self.place,) = places
-
-    def consume(self, most: int, _: float) -> list[Any]:
-        found = self.broker.topics[self.place.topic][self.place.offset :][:most]
-        self.place.offset += len(found)
-        return found
-
-    def close(self) -> None:
-        pass
-
-
-class Selected:
-    """Rows on their way into a topic, and whether they were read at all."""
-
-    columns = ("source", "subject", "status")
-
-    def __init__(self, rows: list[Message]) -> None:
-        self.rows = rows
-        self.run = 0
-        self.write = self
-
-    def select(self, *_: object) -> Selected:
-        return self
-
-    def repartition(self, number: int) -> Selected:
-        assert number == 1
-        return self
-
-    def mapInArrow(self, task: Any, _: str) -> Selected:
-        pieces = [pa.RecordBatch.from_pylist([row]) for row in self.rows]
-        list(task(iter(pieces)))
-        return self
-
-    def collect(self) -> None:
-        self.run += 1
-
-    def format(self, name: str) -> Selected:
-        assert name == "noop"
-        return self
-
-    def mode(self, _: str) -> Selected:
-        return self
-
-    def save(self) -> None:
-        self.run += 1
-
-
-@check_of("spark.kafka")
-def check_topics(made: dict[str, Any], folder: Path) -> None:
-    """A batch is one transaction; one that is there already is read, and not written again."""
-    kafka = made["spark.kafka"]
-    kafka.F = MagicMock()
-    broker = Broker()
-    kafka.client = lambda: broker
-
-    def write(query: str, batch: int, *subjects: str) -> None:
-        rows = Selected(
-            [
-                {
-                    "receiver": "r",
-                    "status": "diverted" if subject == "bad" else "delivered",
-                    "value": subject.encode(),
-                    "headers": [{"key": "ce_id", "value": b"1"}],
-                    "results": '{"status": "x", "index": 3}',
-                }
-                for subject in subjects
-            ]
-        )
-        kafka.KafkaSink(kafka.Address("h:1", ("t",)), query).write(rows, batch)
-        assert rows.run == 1, "the state must move on"
-
-    def found(topic: str) -> list[str]:
-        return [each.value().decode() for each in broker.topics.get(topic, [])]
-
-    write("q", 0, "a", "bad", "b")
-    write("q", 0, "a", "bad", "b")
-    write("other", 0, "c")
-    write("q", 1, "d")
-    write("other", 0, "c")
-    write("q", 1, "d")
-    write("other", 1, "e")
-    assert found("t") == ["a", "b", "c", "d", "e"] and found("t-diverted") == ["bad"]
-    marks = [(each.key(), json.loads(each.value())) for each in broker.topics["t-batches"]]
-    assert marks == [
-        (b"q", {"batch": 0, "messages": 3}),
-        (b"other", {"batch": 0, "messages": 1}),
-        (b"q", {"batch": 1, "messages": 1}),
-        (b"other", {"batch": 1, "messages": 1}),
-    ]
-    assert broker.topics["t"][0].key() == b"r"
-    assert broker.topics["t"][0].headers() == [("ce_id", b"1"), ("causet_status", "x"), ("causet_index", "3")]
-
-
-def topics(line: str, becomes: str, rule: str) -> None:
-    mutant("topics", "spark.kafka", line, becomes, rule)
-
-
-topics("if batch <= self.last_batch():", "if False:", "a batch that is there is not written again")
-topics(
-    "if batch <= self.last_batch():", "if batch < self.last_batch():", "the last batch that is there counts"
-)
-topics('rows.write.format("noop").mode("overwrite").save()', "pass", "state moves on all the same")
-topics("if message.key() == self.query.encode()", "", "batches of another query do not count")
-topics(
-    "            producer.produce(self.batches, told, self.query.encode())\n", "", "a batch leaves a record"
-)
-topics("            producer.init_transactions(PATIENCE)", "            pass", "nobody else goes on with it")
-topics(
-    'if row["status"] == DIVERTED else self.topic',
-    "if False else self.topic",
-    "what is diverted has its topic",
-)
-topics(
-    '"isolation.level": "read_committed"',
-    '"isolation.level": "read_uncommitted"',
-    "only what is committed is read",
-)
-topics(
-    "            producer.produce(self.batches, told, self.query.encode())\n"
-    "            producer.commit_transaction(PATIENCE)\n",
-    "            producer.commit_transaction(PATIENCE)\n"
-    "            producer.begin_transaction()\n"
-    "            producer.produce(self.batches, told, self.query.encode())\n",
-    "the record is part of the transaction",
-)
-
-
 # ---------------------------------------------------------------- what cannot be a stamp
 
 
@@ -1426,21 +1275,43 @@ def impossible(epsilon: int, now: int | None) -> Iterator[tuple[Message, str | N
     yield message("a", 1, far, far - 1, ""), "none of a clock"
     yield message("a", 1, 100 + most, 100, ""), None
     yield message("a", 1, 101 + most, 100, ""), f"c above {most},"
-    yield message("a", 0, 100, 100, ""), "no number of a message"
+    yield message("a", 0, 100, 100, ""), "not between 1 and"
     yield message("a", far - 1, 100, 100, ""), None
-    yield message("a", far, 100, 100, ""), "no number of a message"
+    yield message("a", far, 100, 100, ""), "not between 1 and"
+    yield message("a", None, 100, 100, ""), "no sequence that is a number"
+    yield {**message("a", None, 100, 100, ""), "type": "causet.heartbeats"}, "no sequence that is a number"
+    yield {**message("a", 1, 100, 100, ""), FAULT: "broken"}, "is not a message"
+    yield {**message(None, 1, 100, 100, ""), FAULT: "broken"}, "is not a message"
+    yield {**beat("a", 100, 100), FAULT: "broken"}, "is not a message"
+    yield beat("a", 100, 100), HEARTBEAT
+    yield {**beat("a", 100, 100), "sequence": 0, SIZE: 11}, HEARTBEAT
+    yield {**beat("a", 100, 100), "sequence": far}, HEARTBEAT
+    yield beat(None, 100, 100), "no source"
+    yield beat("a", None, 100), "no time"
+    yield beat("a", 100, -1), "none of a clock"
+    yield beat("a", 101 + most, 100), f"c above {most},"
     if now is None:
-        yield message("a", None, 100, 100, ""), "no number of a message"
         yield message("a", 1, far - 1, far - 1, ""), None
+        yield {**message("a", 1, 100, 100, ""), SIZE: 11}, None
     else:
-        yield message("a", None, 100, 100, ""), None
         yield message("a", 1, now + epsilon, now + epsilon, ""), None
         yield message("a", 1, now + epsilon + 1, now + epsilon + 1, ""), "ahead of every clock"
+        yield beat("a", now + epsilon + 1, now + epsilon + 1), "ahead of every clock"
+        yield {**message("a", 1, 100, 100, ""), SIZE: 11}, "larger than the sink takes"
+        yield {**message("a", 1, 100, 100, ""), SIZE: 10}, None
+        yield {**message("a", 0, 100, 100, ""), SIZE: 11}, "not between 1 and"
 
 
 def fits(said: str | None, code: int | None) -> bool:
     """Whether a row was judged so."""
-    return code is None if said is None else code is not None and said in problems(50)[code]
+    if said == HEARTBEAT:
+        return code == IS_BEAT
+    return code is None if said is None else code is not None and code >= 0 and said in problems(50)[code]
+
+
+KINDS = {"source": pa.string(), "type": pa.string(), FAULT: pa.string()}
+JUDGED = ("source", "sequence", "rc", "r", "type", FAULT, SIZE)
+"""The columns that a row is judged by."""
 
 
 @pytest.fixture(scope="module")
@@ -1448,8 +1319,7 @@ def judged(spark: SparkSession) -> dict[str, bool]:
     """By the rule that is broken, whether all rows are judged right; all of them in one look at the rows."""
     cases = [(now, *each) for now in (None, 5000) for each in impossible(50, now)]
     rows = {
-        name: pa.array([row[name] for _, row, _ in cases], pa.string() if name == "source" else pa.int64())
-        for name in ("source", "sequence", "rc", "r")
+        name: pa.array([row.get(name) for _, row, _ in cases], KINDS.get(name, pa.int64())) for name in JUDGED
     }
     frame = spark.createDataFrame(pa.table({"number": pa.array(range(len(cases))), **rows}))
     columns = []
@@ -1457,8 +1327,10 @@ def judged(spark: SparkSession) -> dict[str, bool]:
         change = Change("spark.merging", line, becomes) if line else None
         with modules(change, ("rcclock", "spark.merging")) as made:
             judge, times = made["spark.merging"].problem_with, Times("rc", "r", "sequence")
-            code = F.when(F.col("number") < len(list(impossible(50, None))), judge(times, 50))
-            columns.append(code.otherwise(judge(times, 50, F.lit(5000))).alias(rule))
+            extra = made["spark.merging"].Extra(True, True)
+            code = F.when(F.col("number") < len(list(impossible(50, None))), judge(times, 50, None, extra))
+            limited = judge(times, 50, F.lit(5000), extra._replace(most_bytes=10))
+            columns.append(code.otherwise(limited).alias(rule))
     found = frame.select("number", *columns).collect()
     assert len(found) == len(cases)
     rules = [UNCHANGED, *(rule for _, _, rule in STAMPS)]
@@ -1467,7 +1339,7 @@ def judged(spark: SparkSession) -> dict[str, bool]:
 
 UNCHANGED = "nothing"
 STAMPS = [
-    ('faults(F.col("source").isNull(),', "faults(F.lit(False),", "who has no source is refused"),
+    ('nameless=F.col("source").isNull()', "nameless=F.lit(False)", "who has no source is refused"),
     ("rc.isNull() | r.isNull(),", "rc.isNull(),", "who has no r is refused"),
     ("rc.isNull() | r.isNull(),", "r.isNull(),", "who has no rc is refused"),
     ("(r < 0) | (rc >= FAR) | (rc < r),", "(rc >= FAR) | (rc < r),", "a negative time is refused"),
@@ -1477,15 +1349,23 @@ STAMPS = [
     ("rc - r > largest_c(epsilon),", "rc - r > epsilon,", "a possible c is not"),
     ("(sequence < 1) | (sequence > MOST_SEQUENCE)", "(sequence > MOST_SEQUENCE)", "number 0 is refused"),
     ("(sequence < 1) | (sequence > MOST_SEQUENCE)", "(sequence < 1)", "a number too large is refused"),
-    ("sequence = F.coalesce(sequence, F.lit(0))", "pass", "a heartbeat in a batch is refused"),
+    ("facts.unnumbered & ~facts.beat", "facts.beat & ~facts.beat", "who has no sequence is not a heartbeat"),
+    ("facts.unnumbered & ~facts.beat", "facts.unnumbered", "a heartbeat needs no sequence"),
+    ("MOST_SEQUENCE)) & ~facts.beat", "MOST_SEQUENCE))", "nor is its sequence looked at"),
+    ("facts.large & ~facts.beat", "facts.large", "a heartbeat is never too large"),
+    ("facts.large & ~facts.beat", "facts.large & facts.beat", "a large message is refused"),
+    ("F.col(SIZE) > extra.most_bytes", "F.col(SIZE) >= extra.most_bytes", "the largest one is not"),
+    (".eqNullSafe(F.lit(HEARTBEAT))", ".isNotNull()", "only one type is a heartbeat"),
+    (".eqNullSafe(F.lit(HEARTBEAT))", ".startswith(HEARTBEAT)", "and no type that begins so"),
     (
-        "    if now is None:\n        sequence",
-        "    if True:\n        sequence",
-        "a heartbeat in a stream is not",
+        "code = F.when(beat, F.lit(IS_BEAT)",
+        "code = F.when(F.lit(False), F.lit(IS_BEAT)",
+        "a heartbeat is one",
     ),
-    ("[*found, r > now + epsilon]", "found", "a time ahead of every clock is refused"),
-    ("[*found, r > now + epsilon]", "[*found, r > now]", "a clock may be ahead by epsilon here"),
-    ("in reversed(list(enumerate(found))):", "in enumerate(found):", "the first fault is named"),
+    ("faulty=F.col(FAULT).isNotNull()", "faulty=F.lit(False)", "who has a fault is refused"),
+    ("None if now is None else r > now + epsilon", "None", "a time ahead of every clock is refused"),
+    ("r > now + epsilon", "r > now", "a clock may be ahead by epsilon here"),
+    ("in reversed(list(enumerate(faults(", "in (list(enumerate(faults(", "the first fault is named"),
 ]
 
 
@@ -1496,9 +1376,9 @@ def check_workers(made: dict[str, Any], folder: Path) -> None:
     """Files that workers read and write themselves; and rows that they judge as Spark would."""
     direct, merging = made["spark.direct"], made["spark.merging_streams"]
     times = Times("rc", "r", "sequence")
-    settings = merging.MergeSettings(times, 50, 0, (), (), 0, 1, 1)
+    settings = merging.MergeSettings(times, 50, 0, (), (), 0, 1, 1, 10)
     cases = list(impossible(50, 5000))
-    schema = pa.schema([("source", pa.string()), *((name, pa.int64()) for name in times)])
+    schema = pa.schema([(name, KINDS.get(name, pa.int64())) for name in JUDGED])
     rows = pa.RecordBatch.from_pylist([row for row, _ in cases], schema)
     codes = merging.Judge(settings)(rows, 5000).column(merging.CODE).to_pylist()
     assert all(fits(said, code) for (_, said), code in zip(cases, codes, strict=True))
@@ -1549,10 +1429,20 @@ def by_workers(line: str, becomes: str, rule: str, module: str = "spark.direct")
 
 
 JUDGE = "spark.merging_streams"
-by_workers("missing[0] | missing[1], rc", "missing[0], rc", "workers refuse who has no r", JUDGE)
-by_workers("(0, 0, 1)", "(0, 0, 0)", "workers take a heartbeat", JUDGE)
+by_workers("missing[0] | missing[1],", "missing[0],", "workers refuse who has no r", JUDGE)
+by_workers("unnumbered=missing[2]", "unnumbered=nothing", "workers want a sequence", JUDGE)
 by_workers(
-    "in reversed(list(enumerate(found))):", "in enumerate(found):", "workers name the first fault", JUDGE
+    "pc.equal(rows.column(TYPE), HEARTBEAT).fill_null(False)",
+    "rows.column(TYPE).is_valid()",
+    "workers take one type for a heartbeat",
+    JUDGE,
+)
+by_workers("np.where(beat, IS_BEAT, FINE)", "np.where(beat, FINE, FINE)", "workers know a heartbeat", JUDGE)
+by_workers("faulty=_numpy(rows.column(FAULT).is_valid())", "faulty=nothing", "workers refuse a fault", JUDGE)
+by_workers("pc.greater(rows", "pc.greater_equal(rows", "workers let the largest pass", JUDGE)
+by_workers("pc.greater(rows", "pc.less(rows", "workers refuse what is too large", JUDGE)
+by_workers(
+    "in reversed(list(enumerate(faults(", "in (list(enumerate(faults(", "workers name the first fault", JUDGE
 )
 by_workers("self.settings.epsilon, now)", "self.settings.epsilon)", "workers know the time", JUDGE)
 by_workers("if field.name in there.names", "if True", "what a file lacks is null")

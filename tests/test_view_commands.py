@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import re
+import shlex
 import signal
 import subprocess
 import time
@@ -19,7 +21,7 @@ import causet
 from causet.cli import cli
 from causet.formats.trace import write_trace
 from causet.live.aftermath import as_trace, reversals
-from causet.model import BadInput, CausetError, Event
+from causet.model import BadInput, CausetError, Event, printable
 from causet.spark.session import spark_session
 from causet.view.page import view_of
 from causet.view.payload import Laid, fault_of
@@ -291,3 +293,74 @@ def test_verify_and_audit_write_reports(tmp_path: Path, trace: Path) -> None:
     assert called("audit", trace, "--report", tmp_path / "audit.html").return_value == 0
     figures = data_of((tmp_path / "audit.html").read_text(encoding="utf-8"))["report"]["figures"]
     assert next(each for each in figures if each["name"] == "orders")["y"][2] == 0
+
+
+# ---------------------------------------------------------------- one of several executions
+
+PARSER, DELIMITER = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)", "^=== (?<trace>.*) ===$"
+LONG = "the nightly run of the eleventh on the machine with the broken clock, after the restart"
+
+
+def runs(path: Path, *names: str) -> tuple[object, ...]:
+    """A log of executions with these names; the event of the n-th has the text `event n`."""
+    entries = (f'=== {name} ===\na {{"a":1}}\nevent {number}\n' for number, name in enumerate(names, 1))
+    path.write_text("".join(entries))
+    return "view", "--text", path, "--parser", PARSER, "--delimiter", DELIMITER
+
+
+def listed(command: tuple[object, ...], *more: object) -> str:
+    done = called(*command, *more)
+    assert isinstance(done.exception, BadInput)
+    return str(done.exception)
+
+
+def test_every_name_that_is_listed_can_be_given_back(tmp_path: Path) -> None:
+    names = [
+        "one",
+        LONG,
+        LONG.replace("after", "before"),
+        "x\x1b[31m" + "red" * 40,
+        "with 'quotes'",
+        "7",
+        "one…",
+    ]
+    command = runs(tmp_path / "runs.log", *names)
+    said = listed(command)
+    assert said.startswith(f"{tmp_path / 'runs.log'}: there are 7 executions; name one with --execution")
+    shown = said.partition("number: ")[2]
+    assert said.isprintable()
+    for number, part in enumerate(re.split(r", (?=\d: )", shown), 1):
+        (name,) = shlex.split(part.removeprefix(f"{number}: "))
+        done = called(*command, "--execution", name)
+        assert f"event {number}\n" in done.output, name
+    for number, name in enumerate(names, 1):
+        assert f"event {number}\n" in called(*command, "--execution", name).output, name
+
+
+@pytest.mark.parametrize("short", ["the nightly…", "the nightly...", "the…restart", "…the restart"])
+def test_a_shortened_name_that_fits_one_execution_is_that_one(tmp_path: Path, short: str) -> None:
+    command = runs(tmp_path / "runs.log", "one", LONG, "two")
+    assert "event 2\n" in called(*command, "--execution", short).output
+
+
+def test_a_shortened_name_that_fits_several_lists_them_with_numbers(tmp_path: Path) -> None:
+    command = runs(tmp_path / "runs.log", "one", LONG + " once", LONG + " twice")
+    (prefix,) = {printable(LONG + end) for end in (" once", " twice")}
+    assert len(prefix) == 80
+    for wanted in (prefix, "the…"):
+        said = listed(command, "--execution", wanted)
+        assert f"may be any of 2 executions; name one with --execution by its number: 2: '{prefix}'" in said
+    assert "event 3\n" in called(*command, "--execution", 3).output
+
+
+def test_executions_without_names_or_with_the_same_have_numbers(tmp_path: Path) -> None:
+    command = runs(tmp_path / "runs.log", "one", "one")
+    assert "may be any of 2 executions" in listed(command, "--execution", "one")
+    assert "event 2\n" in called(*command, "--execution", "2").output
+    unnamed = (*command[:-1], "^===.*$")
+    assert listed(unnamed).endswith("number: 1: (no name), 2: (no name)")
+    assert "event 1\n" in called(*unnamed, "--execution", "1").output
+    for wanted in ("3", "0", "two", "…"):
+        assert f"there is no execution {shlex.quote(wanted)}; there are 1: one" in listed(
+            command, "--execution", wanted
+        )

@@ -7,9 +7,13 @@ causes are delivered. What happens when a cause does not come is the caller's ch
     flag     when its patience ends, a message is delivered all the same, marked, with what was missing
     divert   when its patience ends, a message leaves by the side; what depends on it treats it as missing
 
-Rule: an effect never leaves before a cause that is at hand. So whoever is flagged takes those of its causes
-along that are held, before it, each marked with what it misses itself. A missing cause that comes after all
-is delivered and marked as late.
+An effect never leaves before a cause that leaves at the same time. But what a message claims about another
+source moves none of that source's messages: only held messages of its own source go along with a flagged one,
+before it. A missing cause that comes after all is delivered and marked as late: the message that was named,
+and the one just before a message of its own source that left without it; no other.
+
+A number that comes again is a duplicate, or a conflict if the message is another one. A number that is
+further than 10⁹ above the largest of its source is refused.
 
     >>> delivery = Delivery("flag", patience=10)
     >>> delivery.offer("ben", 1, {"anna": 1}, "answer", now=0)
@@ -26,7 +30,7 @@ is delivered and marked as late.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -39,6 +43,10 @@ Payload = TypeVar("Payload")
 Name = tuple[str, int]
 """A message: its source and its number there."""
 
+AHEAD = 10**9
+"""A message whose number is further above the largest one of its source is refused."""
+REMEMBERED = 1 << 16
+"""Numbers of a source for which a conflict is known for one."""
 WAIT, FLAG, DIVERT = "wait", "flag", "divert"
 POLICIES = (WAIT, FLAG, DIVERT)
 DELIVERED, FLAGGED, LATE, DIVERTED = "delivered", "flagged", "late", "diverted"
@@ -57,6 +65,10 @@ class Delivered(Generic[Payload]):
     waited: float
     missing: dict[str, int]
     """source → number: the direct causes that were not delivered before"""
+
+
+class Conflict(BadStamp):
+    """A message has the number of another one."""
 
 
 @dataclass(slots=True)
@@ -84,8 +96,11 @@ class Delivery(Generic[Payload]):
         self._held: dict[Name, _Held[Payload]] = {}
         self._prefix: dict[str, int] = {}
         self._beyond: dict[str, set[int]] = {}
-        self._given_up: dict[str, int] = {}
+        self._claimed: set[Name] = set()
+        self._lost: set[Name] = set()
         self._gone: set[Name] = set()
+        self._top: dict[str, int] = {}
+        self._marks: dict[Name, Hashable] = {}
         self._index = 0
 
     def __len__(self) -> int:
@@ -96,27 +111,53 @@ class Delivery(Generic[Payload]):
         return number <= self._prefix.get(source, 0) or number in self._beyond.get(source, ())
 
     def offer(
-        self, source: str, number: int, causes: Mapping[str, int], payload: Payload, now: float
+        self,
+        source: str,
+        number: int,
+        causes: Mapping[str, int],
+        payload: Payload,
+        now: float,
+        mark: Hashable = None,
     ) -> bool:
-        """Take a message in; False if it is held, delivered or diverted already. BadStamp if it cannot be."""
+        """Take a message in; False if it is held, delivered or diverted already. BadStamp if it cannot be;
+        Conflict if the number is that of another message, one with another `mark`."""
         for of, each in (*causes.items(), (source, number)):
             if not 1 <= each <= MOST_SEQUENCE:
                 raise BadStamp(f"{of}:{each}: numbers are between 1 and {MOST_SEQUENCE}")
         if causes.get(source, 0) >= number:
             raise BadStamp(f"{source}:{number} depends on itself or on a later message of its source")
+        top = self._top.get(source, 0)
+        if number > top + AHEAD:
+            raise BadStamp(f"{source}:{number} is further than {AHEAD:,} above {source}:{top}")
         name = (source, number)
         if name in self._held or name in self._gone or self.is_delivered(source, number):
+            if number > top - REMEMBERED and self._marks.get(name, mark) != mark:
+                raise Conflict(f"{source}:{number} is the number of another message")
             return False
+        self._top[source] = max(number, top)
+        self._marks[name] = mark
         needed = tuple(causes.items())
         if number > 1:
             needed = ((source, number - 1), *needed)
         held = _Held(source, number, needed, payload, now)
         self._held[source, number] = held
-        self._engine.offer((source, number), self._thresholds(needed), held, rank=(now, source, number))
+        if name in self._lost:  # it came after all: what is held waits for it
+            self._offer_again(list(self._held.values()))
+        else:
+            self._engine.offer(name, self._thresholds(needed), held, rank=(now, *name))
         return True
 
     def _thresholds(self, causes: tuple[Name, ...]) -> list[Threshold]:
-        return [(cause, 1) for cause in causes if not self.is_delivered(*cause)]
+        return [(cause, 1) for cause in causes if not self.is_delivered(*cause) and not self._is_lost(cause)]
+
+    def _is_lost(self, name: Name) -> bool:
+        """Whether it was given up, and has not come after all."""
+        return name in self._lost and name not in self._held
+
+    def give_up(self, source: str, number: int) -> None:
+        """This message will not come: what waits for it waits no longer, and is flagged."""
+        self._lost.add((source, number))
+        self._offer_again(list(self._held.values()))
 
     def take(self, now: float, ended: bool = False) -> list[Delivered[Payload]]:
         """Whatever can leave, in causal order. With `ended`, nothing more is going to come: whoever is held
@@ -136,10 +177,9 @@ class Delivery(Generic[Payload]):
         while (held := self._engine.pop()) is not None:
             name = (held.source, held.number)
             self._engine.forget(name)
-            missing = self._unmet(held) if name in forced else {}
-            for source, number in missing.items():
-                self._given_up[source] = max(number, self._given_up.get(source, 0))
-            late = held.number <= self._given_up.get(held.source, 0)
+            missing = self._unmet(held) if name in forced or self._lost else {}
+            self._claimed |= {each for each in held.causes if missing and not self.is_delivered(*each)}
+            late = name in self._claimed or self.is_delivered(held.source, held.number + 1)
             del self._held[name]
             self._pass(name)
             yield self._leaves(held, LATE if late else FLAGGED if missing else DELIVERED, now, missing)
@@ -176,41 +216,44 @@ class Delivery(Generic[Payload]):
             self._engine.facts.clear()  # nobody can ask; `is_delivered` knows
 
     def _flag(self, overdue: list[_Held[Payload]], now: float) -> Iterator[Delivered[Payload]]:
-        forced: set[Name] = set()
-        todo = [(each.source, each.number) for each in overdue]
-        while todo:
-            name = todo.pop()
-            if name not in forced and name in self._held:
-                forced.add(name)
-                todo.extend(self._at_hand(self._held[name]))
-        if not forced:
-            return
+        last = dict[str, int]()
+        for held in overdue:
+            last[held.source] = max(held.number, last.get(held.source, 0))
+        forced = frozenset(name for name in self._held if name[1] <= last.get(name[0], 0))
+        while waiting := {name for name in forced if name in self._held}:
+            # A forced message waits for other forced ones; and for the rest as long as something moves.
+            self._engine.replace(partial(self._only_at_hand, forced))
+            left = list(self._free(now, forced))
+            yield from left
+            if left:
+                continue
+            free = [name for name in waiting if not set(self._before(name, forced))]
+            # Where none is free, they wait for each other in a circle: one has to begin.
+            self._engine.replace(partial(self._let_go, frozenset(free or [min(waiting)])))
+            yield from self._free(now, forced)
 
-        def only_what_is_here(
-            held: _Held[Payload],
-        ) -> tuple[list[Threshold], tuple[Any, ...], _Held[Payload]] | None:
-            if (held.source, held.number) not in forced:
-                return None
-            return [(name, 1) for name in self._at_hand(held)], (held.arrival, held.source, held.number), held
-
-        self._engine.replace(only_what_is_here)
-        yield from self._free(now, frozenset(forced))
-        while stuck := sorted(name for name in forced if name in self._held):
-            # Messages that wait for each other in a circle: one has to begin.
-            self._engine.replace(partial(self._let_go, stuck[0]))
-            yield from self._free(now, frozenset(forced))
+    def _only_at_hand(self, forced: frozenset[Name], held: _Held[Payload]) -> Any:
+        name = (held.source, held.number)
+        if name not in forced:
+            return None
+        waits = {*self._before(name, forced), *(each for each in held.causes if each in self._held)}
+        return [(each, 1) for each in waits], (held.arrival, *name), held
 
     @staticmethod
-    def _let_go(first: Name, held: _Held[Payload]) -> Any:
+    def _let_go(free: frozenset[Name], held: _Held[Payload]) -> Any:
         name = (held.source, held.number)
-        return ([], (held.arrival, *name), held) if name == first else None
+        return ([], (held.arrival, *name), held) if name in free else None
 
-    def _at_hand(self, held: _Held[Payload]) -> Iterator[Name]:
-        """The causes that are held; for one that is not, the last one before it that is, a cause as well."""
-        for source, number in held.causes:
-            if not self.is_delivered(source, number):
-                before = [at for of, at in self._held if of == source and at <= number]
-                if before:
+    def _before(self, name: Name, forced: frozenset[Name]) -> Iterator[Name]:
+        """The forced causes that are held; for one that is not here, the last forced one before it in its
+        source, a cause as well."""
+        for source, number in self._held[name].causes:
+            if (source, number) in self._held:
+                if (source, number) in forced:
+                    yield source, number
+            elif not self.is_delivered(source, number):
+                before = [at for of, at in forced if of == source and at < number and (of, at) in self._held]
+                if before and (source, max(before)) != name:
                     yield source, max(before)
 
     def _divert(self, overdue: list[_Held[Payload]], now: float) -> Iterator[Delivered[Payload]]:
@@ -220,12 +263,14 @@ class Delivery(Generic[Payload]):
         self._gone |= gone
         for held in sorted(overdue, key=lambda held: (held.arrival, held.source, held.number)):
             yield self._leaves(held, DIVERTED, now, self._unmet(held))
-        rest = [held for name, held in self._held.items() if name not in gone]
-        # Facts stay: they only grow. What is held is offered again to an engine that knows them.
+        self._offer_again([held for name, held in self._held.items() if name not in gone])
+
+    def _offer_again(self, rest: list[_Held[Payload]]) -> None:
+        """Facts stay: they only grow. What is held is offered again to an engine that knows them."""
         facts, self._engine = self._engine.facts, HoldBack()
         self._engine.facts = facts
         self._held = {}
         for held in rest:
-            name = (held.source, held.number)
-            self._held[name] = held
+            self._held[held.source, held.number] = held
+        for name, held in self._held.items():
             self._engine.offer(name, self._thresholds(held.causes), held, rank=(held.arrival, *name))

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from causet.cli.inputs import report_option
-from causet.cli.printing import json_option, print_json
-from causet.cli.spark import for_streams, session, spark_options
-from causet.cli.trace import is_little
+from causet.cli.printing import print_json
+from causet.cli.streams import Options, Ran, stream_options, streaming
 from causet.delivery import WAIT
+from causet.model import BadInput, printable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from causet.spark.checkpoints import Checkpoint
+    from causet.spark.direct import ParquetFiles
+    from causet.spark.packing import Blobs
+    from causet.spark.query import Operator
 
 FINE = 0
+LEFT = ("delivered", "flagged", "late", "diverted", "refused")
+
+
+def _lost(_context: object, _option: object, texts: tuple[str, ...]) -> list[tuple[str, int]]:
+    """Messages that are given up, each as SOURCE:NUMBER; a source may have colons in its name."""
+    found = []
+    for text in texts:
+        source, _, number = text.rpartition(":")
+        if not source or not (number.isascii() and number.isdigit()) or not 0 < int(number) < 1 << 63:
+            raise BadInput(f"--lost {printable(text)}: write SOURCE:NUMBER, such as shop:12")
+        found.append((source, int(number)))
+    return found
 
 
 @click.command()
-@click.argument("source", metavar="SOURCE")
-@click.argument("sink", metavar="SINK")
 @click.option(
     "--missing",
     type=click.Choice(["wait", "flag", "divert"]),
@@ -40,14 +57,12 @@ FINE = 0
     "such as causationid. Messages are known by the column `id` then.",
 )
 @click.option(
-    "--checkpoint", metavar="DIR", type=click.Path(path_type=Path), help="Where to go on from later."
-)
-@click.option("--follow", is_flag=True, help="Go on as more arrives, until interrupted.")
-@click.option(
-    "--format",
-    "written_as",
-    type=click.Choice(["parquet", "jsonl"]),
-    help="Of the files in SINK  [default: as SOURCE]",
+    "--lost",
+    metavar="SOURCE:NUMBER",
+    multiple=True,
+    callback=_lost,
+    help="Give up a message that will never come, such as shop:12; what waits for it is delivered, flagged. "
+    "As often as needed.",
 )
 @click.option(
     "--horizon",
@@ -57,29 +72,16 @@ FINE = 0
     help="How long is remembered what was given up, and with --parent what was delivered.",
 )
 @click.option("--buckets", type=int, default=64, show_default=True, help="Receivers are spread over so many.")
-@click.option(
-    "--files-per-batch", type=click.IntRange(1), default=1000, show_default=True, help="Of SOURCE, at most."
-)
-@report_option
-@spark_options
-@json_option
+@stream_options
 def deliver(
-    source: str,
-    sink: str,
+    options: Options,
     missing: str,
     patience: str | None,
     by: str | None,
     parent: str | None,
-    checkpoint: Path | None,
-    follow: bool,
-    written_as: str | None,
+    lost: list[tuple[str, int]],
     horizon: str,
     buckets: int,
-    files_per_batch: int,
-    report: Path | None,
-    as_json: bool,
-    master: str | None,
-    conf: dict[str, str],
 ) -> int:
     """Deliver messages in causal order: each after everything that caused it, and no later than that.
 
@@ -94,8 +96,8 @@ def deliver(
       waited     seconds between arrival and delivery
       missing    for flagged ones, the causes that had not come: source → sequence
 
-    Messages that are diverted, and lines that are no messages, go to SINK-diverted, with the problem. Copies
-    are delivered once. With --checkpoint, a later run goes on where this one ended, however it ended.
+    Messages that are diverted, and what is not a message or cannot be read, go to SINK-diverted, with the
+    problem. Duplicates are delivered once. Run again, the command goes on where it ended, however it ended.
 
     \b
     Examples:
@@ -104,84 +106,78 @@ def deliver(
       causet deliver events delivered --missing divert --patience 1m --parent causationid
       causet deliver kafka://localhost:9092/orders kafka://localhost:9092/delivered --missing wait --follow
     """
-    from causet.cli.live import live_display
-    from causet.spark.arrivals import Query, columns_of
-    from causet.spark.checkpoints import Checkpoint
-    from causet.spark.delivering import OBSERVED
     from causet.spark.delivering import deliver as delivering
 
-    settings: dict[str, Any] = {
-        "missing": missing,
-        "patience": patience,
-        "by": by,
-        "parent": parent,
-        "horizon": horizon,
-        "buckets": buckets,
-    }
-    delivering(**settings)  # says what is wrong with them before Spark is started
+    fixed: dict[str, Any] = {"by": by, "parent": parent, "buckets": buckets}
+    settings: dict[str, Any] = {"missing": missing, "patience": patience, "horizon": horizon, "lost": lost}
+    delivering(**_for_operator({**fixed, **settings}))  # refuses bad ones before Spark is started
     # Patience needs a source that tells the time, and the sources of a checkpoint are fixed.
-    fixed: dict[str, Any] = {"source": source, "sink": sink, "by": by, "parent": parent, "buckets": buckets}
-    fixed |= {"missing": WAIT if missing == WAIT else "flag or divert"}
-    with Checkpoint(checkpoint) as kept:
-        query = Query.prepared(kept, "deliver", fixed, source, sink, written_as, follow)
-        brief = not follow and is_little([Path(source), *Path(source).glob("*")])
-        with session(
-            master, for_streams(master, conf, buckets, None if follow else Path(source)), "delivering", brief
-        ) as spark:
-            from causet.spark.held import has_state, how_many_held
-            from causet.spark.running import Progress, now_ms, run
+    policy = {"missing": WAIT if missing == WAIT else "flag or divert"}
 
-            with query.withdrawn_if_refused():
-                messages = query.messages(spark, files_per_batch, [by, parent])
-                ends = spark.readStream.schema("ended long").json(f"file:{kept.ends.resolve()}")
-                blobs = delivering(**settings, ends=ends).blobs(messages)
-            columns = columns_of(messages)
-            kept.settle("deliver", fixed, query.settled(columns))
-            progress = Progress()
-            with live_display("deliver", as_json) as show:
-                run(blobs, query.target, kept, follow, OBSERVED, progress, show)
-                if missing != WAIT and not follow:
-                    kept.end(now_ms())
-                    run(blobs, query.target, kept, follow, OBSERVED, progress, show)
-            held = how_many_held(spark, kept.spark) if has_state(spark, kept.spark) else 0
-    if report is not None:
+    def operator(spark: SparkSession, kept: Checkpoint) -> Operator:
+        from causet.spark.delivering import OBSERVED
+        from causet.spark.held import how_many_held
+        from causet.spark.query import Operator
+
+        ends = spark.readStream.schema("ended long").json(f"file:{kept.ends.resolve()}")
+
+        def blobs(given: Mapping[str, Any], messages: DataFrame | ParquetFiles) -> Blobs:
+            return delivering(**_for_operator({**fixed, **given}), ends=ends).blobs(messages)
+
+        return Operator(OBSERVED, blobs, how_many_held)
+
+    with streaming(
+        options, "deliver", {**fixed, **policy}, settings, buckets, operator, [by, parent], missing != WAIT
+    ) as (ran, _, _):
+        pass
+    if options.report is not None:
         from causet.spark.reporting import stream_report
         from causet.view.page import write_text
 
-        made = stream_report(f"causet deliver {source}", progress, held, progress.blocked if held else None)
-        write_text(report, made.page())
-    if parent is not None:
-        progress.counts["covered"] = progress.counts.pop("caused", 0)
-    _tell(progress.counts, progress.taken, held, progress.blocked if held else None, sink, as_json)
-    if progress.counts.get("duplicates") and by is None and "receiver" in columns.names and not as_json:
+        title = f"causet deliver {options.source}"
+        made = stream_report(title, ran.progress, ran.books.held, _blocked(ran))
+        write_text(options.report, made.page())
+    _tell(ran, parent is not None, options.as_json)
+    columns = ran.query.schema.names if ran.query.schema else []
+    if ran.count("duplicates") and by is None and "receiver" in columns and not options.as_json:
         click.echo("there is a column receiver: if numbers count for each receiver, use --by receiver")
+    ran.check_books()
     return FINE
 
 
-def _tell(
-    counts: dict[str, int], taken: int, held: int, blocked: str | None, sink: str, as_json: bool
-) -> None:
-    found: dict[str, Any] = {
-        "messages": taken,
-        **{name: counts.get(name, 0) for name in ("delivered", "flagged", "late", "diverted", "refused")},
-        "duplicates": counts.get("duplicates", 0),
-        "held": held,
-        "blocked": blocked,
+def _for_operator(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as `deliver()` takes them, from what JSON made of them."""
+    lost = [(source, number) for source, number in settings.get("lost") or ()]
+    plain = {name: value for name, value in settings.items() if name not in ("lost", "strict")}
+    return {
+        **plain,
+        **({"lost": lost} if lost else {}),
+        **({"strict": True} if settings.get("strict") else {}),
     }
-    if "covered" in counts:
-        found["with_parent"] = counts["covered"] / taken if taken else None
+
+
+def _blocked(ran: Ran) -> str | None:
+    return ran.progress.blocked if ran.books.held else None
+
+
+def _tell(ran: Ran, by_parent: bool, as_json: bool) -> None:
+    taken, held, blocked = ran.progress.taken, ran.books.held, _blocked(ran)
+    share = ran.count("caused") / taken if by_parent and taken else None
     if as_json:
-        print_json(found)
+        found = {
+            "messages": taken,
+            **{name: ran.count(name) for name in (*LEFT, "duplicates")},
+            **ran.as_json(),
+            "blocked": blocked,
+        }
+        print_json({**found, **({"with_parent": share} if by_parent else {})})
         return
-    told = [f"messages {taken:,}", f"delivered {found['delivered']:,}"]
-    told += [f"{name} {found[name]:,}" for name in ("flagged", "late", "diverted") if found[name]]
-    if found["refused"]:
-        told.append(f"no messages {found['refused']:,}")
-    if found["duplicates"]:
-        told.append(f"copies dropped {found['duplicates']:,}")
-    click.echo(f"{', '.join(told)} → {sink}")
-    if found.get("with_parent") is not None:
-        click.echo(f"{found['with_parent']:.0%} of the messages name a cause; the others wait for nothing")
+    words = {name: name for name in ("flagged", "late", "diverted")}
+    words |= {"refused": "not messages", "conflicts": "conflicts", "duplicates": "duplicates dropped"}
+    click.echo(ran.words([f"delivered {ran.count('delivered'):,}"], words))
+    if share is not None:
+        click.echo(f"{share:.0%} of the messages name a cause; the others wait for nothing")
     if held:
         reason = f", the oldest waits for {blocked}" if blocked else ""
         click.echo(f"{held:,} still held{reason}")
+    ran.say_more()

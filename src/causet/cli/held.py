@@ -12,10 +12,11 @@ import click
 
 from causet.cli.printing import print_json
 from causet.cli.spark import session
-from causet.model import BadInput
+from causet.model import BadInput, printable
 
 if TYPE_CHECKING:
-    from causet.spark.held import Held
+    from causet.spark.bucket import Wanted
+    from causet.spark.held import Held, Wait
 
 FINE = 0
 
@@ -36,14 +37,16 @@ def explain_held(
         raise BadInput(f"{folder} is no checkpoint of causet deliver or merge")
     if about["command"] == "merge":
         return _merge_held(Checkpoint(folder).spark, as_json, master, conf)
+    by_id = about["fixed"]["parent"] is not None
     with session(master, conf, "reading", brief=True) as spark:
         from causet.spark.arrivals import schema_from
         from causet.spark.delivering import settings_for
-        from causet.spark.held import has_state, held_messages, how_many_held
+        from causet.spark.held import came_elsewhere, has_state, held_messages, how_many_held
 
         state = Checkpoint(folder).spark
         count = how_many_held(spark, state) if has_state(spark, state) else 0
         found: list[Held] = []
+        elsewhere: dict[Wanted, str] = {}
         if count:
             empty = spark.createDataFrame([], schema_from(about["schema"]))
             fixed = about["fixed"]
@@ -53,6 +56,8 @@ def explain_held(
                 found = sorted(every, key=_root_causes_first)[:most]
             else:
                 found = list(islice((each for each in every if each.name == wanted), most))
+            absent = (wait.wanted for each in found for wait in each.waits_for if not wait.held)
+            elsewhere = came_elsewhere(spark, state, absent)
     now = time.time()
     if as_json:
         rows = [
@@ -60,31 +65,52 @@ def explain_held(
                 "receiver": each.receiver,
                 "message": each.name,
                 "since": each.since,
-                "waits_for": [{"message": name, "held": held} for name, held in each.waits_for.items()],
+                "waits_for": [
+                    {
+                        "message": _name(wait, by_id),
+                        "held": wait.held,
+                        "diverted": wait.diverted,
+                        "came_for": elsewhere.get(wait.wanted),
+                    }
+                    for wait in each.waits_for
+                ],
             }
             for each in found
         ]
         print_json({"held": count, "messages": rows})
         return FINE
     if wanted is not None and not found:
-        click.echo(f"{wanted} is not held: it was delivered, or has not come")
+        click.echo(f"{printable(wanted)} is not held: it was delivered, or has not come")
         return FINE
     if wanted is None:
         click.echo(f"{count:,} held" if count else "nothing is held")
     for each in found:
         needs = ", ".join(
-            f"{name} ({'held itself' if held else 'not yet come'})" for name, held in each.waits_for.items()
+            f"{printable(_name(wait, by_id))} ({_state(wait, elsewhere.get(wait.wanted))})"
+            for wait in each.waits_for
         )
-        at = "" if each.receiver == "all" else f"{each.receiver} holds "
-        click.echo(f"{at}{each.name} for {now - each.since / 1000:,.0f} s: waits for {needs}")
+        at = "" if each.receiver == "all" else f"{printable(each.receiver)} holds "
+        click.echo(f"{at}{printable(each.name)} for {now - each.since / 1000:,.0f} s: waits for {needs}")
     return FINE
 
 
+def _name(wait: Wait, by_id: bool) -> str:
+    return wait.wanted.source if by_id else f"{wait.wanted.source}:{wait.wanted.number}"
+
+
+def _state(wait: Wait, receiver: str | None) -> str:
+    if wait.held:
+        return "held itself"
+    if wait.diverted:
+        return "was diverted"
+    return "not yet come" if receiver is None else f"came, for receiver {printable(receiver)}"
+
+
 def _root_causes_first(held: Held) -> tuple[int, bool, str, str, int]:
-    """Of those that came together, first whoever waits for what has not come at all; numbers as numbers."""
+    """By arrival; of those that came together, first what waits for something that has not come at all."""
     source, _, number = held.name.rpartition(":")
     counted = number.isdigit() and source != ""
-    only_held = all(held.waits_for.values())
+    only_held = all(wait.held for wait in held.waits_for)
     if counted:
         return held.since, only_held, held.receiver, source, int(number)
     return held.since, only_held, held.receiver, held.name, 0
@@ -103,5 +129,5 @@ def _merge_held(state: Path, as_json: bool, master: str | None, conf: Mapping[st
     if bound is not None:
         click.echo(f"released up to {bound}")
     for name, heard in slowest[:5]:
-        click.echo(f"{name}: heard of last at {heard}")
+        click.echo(f"{printable(name)}: heard of last at {heard}")
     return FINE

@@ -38,6 +38,7 @@ def _table(what: str, progress: Progress) -> Table:
 
 def rows_of(progress: Progress, now: float) -> Iterator[tuple[str, str]]:
     """What is told, line by line."""
+    from causet.spark.books import CONFLICTS, DUPLICATES, HEARTBEATS
     from causet.spark.running import STAY
 
     left = sum(count for name, count in progress.counts.items() if name not in STAY)
@@ -48,9 +49,11 @@ def rows_of(progress: Progress, now: float) -> Iterator[tuple[str, str]]:
     if progress.held and progress.oldest is not None:
         waits = max(now - progress.oldest / 1000, 0)
         yield "oldest waits", f"{waits:,.0f} s for {progress.blocked}"
-    for name in ("flagged", "late", "diverted", "refused", "duplicates"):
+    for name in ("flagged", "late", "diverted", "refused", CONFLICTS, DUPLICATES, HEARTBEATS):
         if progress.counts.get(name):
             yield name, f"{progress.counts[name]:,}"
+    if progress.unreadable:
+        yield "unreadable files", f"{len(progress.unreadable):,}"
     if progress.lag is not None:
         yield "behind", f"{progress.lag:,} messages"
     if progress.bound is not None:

@@ -67,7 +67,7 @@ def for_streams(
     """
     here = master is None or master.startswith("local")
     tasks = min(buckets, os.cpu_count() or 1) if here else buckets
-    settings = {"spark.sql.shuffle.partitions": str(tasks)}
+    settings = {"spark.sql.shuffle.partitions": str(tasks), **FLAT}
     if here:
         settings |= UNCOMPRESSED
     if source is not None and has_small_rows(source):
@@ -75,6 +75,19 @@ def for_streams(
     return {**settings, **conf}
 
 
+FLAT = {
+    "spark.sql.streaming.minBatchesToRetain": "20",
+    "spark.sql.streaming.stateStore.maintenanceInterval": "15s",
+    "spark.sql.streaming.numRecentProgressUpdates": "10",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    "spark.ui.retainedDeadExecutors": "5",
+    "spark.sql.ui.retainedExecutions": "10",
+}
+"""What keeps a query that runs for long as small as it is. To go on, Spark needs its last batch and the one
+before; `causet explain` reads the last state while the query runs, and some seconds' worth is kept for it.
+What Spark remembers of jobs is for its web pages, which are off."""
 UNCOMPRESSED = {"spark.shuffle.compress": "false"}
 """What passes from task to task on one machine passes through its memory, as a rule."""
 BY_NUMBER = {

@@ -60,7 +60,7 @@ def tune(source: str, arrival: str | None, as_json: bool, master: str | None, co
         f"--epsilon {found.epsilon}ms --delta {found.delta}ms"
     )
     if found.skipped:
-        click.echo(f"{found.skipped:,} rows without a time that can be read are left out")
+        click.echo(f"{found.skipped:,} rows without a time or a number that can be read are left out")
     click.echo("  δ, and messages that would be late with it")
     trade = {delta: late for _, delta, late in found.trade}
     widest = max(trade.values()) or 1

@@ -10,7 +10,7 @@ import click
 
 from causet.cli.inputs import fault_lines, fault_record, input_options
 from causet.cli.printing import json_option, print_json
-from causet.model import BadInput, some_of
+from causet.model import BadInput
 
 if TYPE_CHECKING:
     from causet.formats.execution import Execution
@@ -33,7 +33,11 @@ MOST_ROWS = 500
     type=click.Path(path_type=Path),
     help="Another execution, beside it, with what differs marked.",
 )
-@click.option("--execution", metavar="NAME", help="Which one, where the input has several.")
+@click.option(
+    "--execution",
+    metavar="NAME",
+    help="Which one, where the input has several: its name, or its number from 1.",
+)
 @click.option("--most", type=click.IntRange(1), help="Events on the page, at most  [default: 200,000]")
 @click.option("--only-process", metavar="NAME", multiple=True, help="Show this process; can be repeated.")
 @click.option("--from-position", metavar="N", type=click.IntRange(0), help="Leave out what is before.")
@@ -122,21 +126,14 @@ def _about(laid: Laid) -> dict[str, Any]:
 
 def _one(inputs: tuple[Path, ...], form: str | None, name: str | None, options: dict[str, Any]) -> Execution:
     """The execution that is asked for; BadInput names them where there are several."""
+    from causet.formats.choice import one_execution
     from causet.formats.registry import read_executions
 
-    found = read_executions(inputs, form, **options)
-    if name is not None:
-        found = [each for each in found if each.name == name] or _unknown(name, found)
-    if len(found) != 1:
-        names = some_of(each.name for each in found)
-        raise BadInput(f"the input has {len(found)} executions; name one with --execution: {names}")
-    if not found[0].events:
-        raise BadInput(f"{', '.join(map(str, inputs[:3]))}: there is no event in it")
-    return found[0]
-
-
-def _unknown(name: str, found: list[Execution]) -> list[Execution]:
-    raise BadInput(f"there is no execution {some_of([name])}; there are {some_of(e.name for e in found)}")
+    where = ", ".join(map(str, inputs[:3]))
+    found = one_execution(read_executions(inputs, form, **options), name, where)
+    if not found.events:
+        raise BadInput(f"{where}: there is no event in it")
+    return found
 
 
 def _drawn(found: Execution, wanted: Any, ascii_only: bool) -> int:

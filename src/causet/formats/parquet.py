@@ -16,7 +16,7 @@ import base64
 import datetime
 import decimal
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from causet.formats.files import Place, new_file, reason
-from causet.formats.strict import MAX_DEPTH, TOO_DEEP, Problem, compact, decode, is_integer, show
+from causet.formats.strict import MAX_DEPTH, TOO_DEEP, Problem, compact, decode, inspect_all, is_integer, show
 from causet.formats.trace import FIELDS, event_of
 from causet.model import BadInput, Event
 
@@ -144,16 +144,51 @@ def _json(event: Event, value: object) -> str:
 
 def placed_rows(path: Path) -> Iterator[tuple[Place, Event]]:
     """Each event of one file with its place; whether something stands there twice is not looked at."""
+    for place, record in _placed(path, lambda name: _integers if name == "time" else None):
+        try:
+            yield place, event_of({name: value for name, value in record.items() if value is not None})
+        except Problem as error:
+            raise BadInput(f"{place}: {error}") from None
+
+
+def placed_records(path: Path, time: str | None = None) -> Iterator[tuple[Place, dict[str, object]]]:
+    """Each row of a table with its place, all of its columns in it. Timestamps in the column `time` become
+    nanoseconds since 1970."""
+    for place, record in _placed(path, lambda name: _nanos if name == time else None):
+        try:
+            inspect_all(record)  # what a column of JSON holds
+        except Problem as error:
+            raise BadInput(f"{place}: {error}") from None
+        yield place, record
+
+
+def _placed(path: Path, timestamps: _Timestamps) -> Iterator[tuple[Place, dict[str, object]]]:
     number = 0
     try:
-        for record in _records(path):
+        for record in _records(path, timestamps):
             number += 1
-            yield Place(str(path), number, "row"), event_of(record)
+            yield Place(str(path), number, "row"), record
     except Problem as error:
-        raise BadInput(f"{Place(str(path), max(number, 1), 'row')}: {error}") from None
+        raise BadInput(f"{Place(str(path), number + 1, 'row')}: {error}") from None
 
 
-def _records(path: Path) -> Iterator[dict[str, object]]:
+_Timestamps = Callable[[str], Callable[[Any], list[Any]] | None]
+"""How the timestamps of a column are read, by its name; None for those that become text."""
+
+
+def _integers(column: Any) -> list[Any]:
+    """Timestamps as the integers that they are."""
+    found: list[Any] = column.cast(pa.int64()).to_pylist()
+    return found
+
+
+def _nanos(column: Any) -> list[Any]:
+    """Timestamps as nanoseconds since 1970, exactly; what does not fit 64 bits is refused as a value."""
+    scale = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[column.type.unit]
+    return [None if value is None else value * scale for value in _integers(column)]
+
+
+def _records(path: Path, timestamps: _Timestamps) -> Iterator[dict[str, object]]:
     try:
         with path.open("rb") as stream, pq.ParquetFile(stream, page_checksum_verification=True) as file:
             schema = file.schema_arrow
@@ -164,17 +199,21 @@ def _records(path: Path) -> Iterator[dict[str, object]]:
                 field.name for field in schema if field.metadata and field.metadata.items() >= JSON.items()
             }
             for batch in file.iter_batches(batch_size=ROWS):
-                yield from _rows(batch, json_columns)
+                yield from _rows(batch, json_columns, timestamps)
     except (pa.ArrowException, OSError, ValueError, EOFError) as error:
         # Arrow's errors are OSErrors or ValueErrors too, and may be several lines long.
         said = reason(error).strip().split("\n")[0]
         raise BadInput(f"{path} cannot be read: {said or 'this is no Parquet file'}") from None
 
 
-def _rows(batch: Any, json_columns: set[str]) -> Iterator[dict[str, object]]:
+def _rows(batch: Any, json_columns: set[str], timestamps: _Timestamps) -> Iterator[dict[str, object]]:
     columns: dict[str, list[Any]] = {}
     for field, column in zip(batch.schema, batch.columns, strict=True):
-        if (field.name == "time" and pa.types.is_timestamp(field.type)) or pa.types.is_duration(field.type):
+        read = timestamps(field.name) if pa.types.is_timestamp(field.type) else None
+        if read is not None:
+            columns[field.name] = read(column)
+            continue
+        if pa.types.is_duration(field.type):
             column = column.cast(pa.int64())
         elif pa.types.is_temporal(field.type):
             column = column.cast(_TEXT)  # Python's own times have no nanoseconds
@@ -183,10 +222,11 @@ def _rows(batch: Any, json_columns: set[str]) -> Iterator[dict[str, object]]:
         record: dict[str, object] = {}
         for name, values in columns.items():
             value = values[number]
-            if value is None or (isinstance(value, float) and math.isnan(value)):
-                continue
-            is_json = name in json_columns and isinstance(value, str)
-            record[name] = decode(value) if is_json else _plain(value)
+            try:
+                is_json = name in json_columns and isinstance(value, str)
+                record[name] = decode(value) if is_json else _plain(value)
+            except Problem as error:
+                raise Problem(f"field {show(name)}: {error}") from None
         yield record
 
 
@@ -202,7 +242,7 @@ def _plain(value: Any, depth: int = 1) -> object:
                 raise Problem(f"the integer {value} does not fit 64 bits")
             return value
         case float():
-            if math.isnan(value):
+            if math.isnan(value):  # with which some tools write null
                 return None
             if math.isinf(value):
                 raise Problem(f"the number {value} is no JSON number")

@@ -4,7 +4,7 @@
 - `shiviz`: a log with its parser in the first line, or given
 - `otlp`: OpenTelemetry spans, JSON or JSON Lines
 - `cloudevents`: CloudEvents, JSON or JSON Lines
-- `events`: CSV or JSON Lines with an id column
+- `events`: CSV, JSON Lines or Parquet with an id column, or a folder of them
 - `git`: a repository
 
 Rule: what is given together is one execution, in each format that does not part executions itself, unless
@@ -168,7 +168,9 @@ def detect(path: Path, options: Mapping[str, Any] | None = None) -> str:
     options = options or {}
     if path.is_dir():
         bare = (path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()
-        return "git" if (path / ".git").exists() or bare else "trace"
+        if (path / ".git").exists() or bare:
+            return "git"
+        return "events" if "id" in options else "trace"
     if {"parser", "delimiter"} & options.keys():
         return "shiviz"
     if "id" in options:

@@ -1,10 +1,11 @@
 """ShiViz logs, read: a parser expression finds the entries, their vector clocks say what caused what.
 
-The parser has the named groups `host`, `clock` (a JSON object) and `event`; any other group is kept as a
-field of the event, under the name that `extra_name` gives it. A group that is empty is a field that is not
-there. A group `timestamp` that holds an integer is the event's time. A delimiter, if there is one, parts the
-text into executions, and its group `trace` names them. A file may carry both: the parser is its first line,
-the delimiter or nothing its second.
+The parser has the named groups `host`, `clock` and `event`; any other group is kept as a field of the event,
+under the name that `extra_name` gives it. A clock is a JSON object, or the text of a string that holds one,
+with its quotes escaped, as TLA+ prints it. A group that is empty is a field that is not there. A group
+`timestamp` that holds an integer is the event's time. A delimiter, if there is one, parts the text into
+executions, and its group `trace` names them. A file may carry both: the parser is its first line, the
+delimiter or nothing its second.
 
 Line ends are \\n, \\r\\n or \\r, and become \\n before anything is matched, as in the browser's text area
 from which ShiViz reads.
@@ -238,7 +239,7 @@ def _by_process(entries: Sequence[_Entry]) -> Sequence[_Entry]:
 def _clock(text: str) -> dict[str, int]:
     """A clock without its zeros, which mean the same as no entry."""
     try:
-        clock = decode(text)
+        clock = _decoded_clock(text)
         if not isinstance(clock, dict):
             raise Problem("a clock must be an object of host and count")
         inspect_all(clock)
@@ -253,6 +254,20 @@ def _clock(text: str) -> dict[str, int]:
         if value:
             counts[host] = value
     return counts
+
+
+def _decoded_clock(text: str) -> object:
+    """The clock, or what a string holds: `{"a":1}`, `{\\"a\\":1}` and `"{\\"a\\":1}"` are the same."""
+    try:
+        found = decode(text)
+    except Problem as error:
+        if '\\"' not in text:
+            raise
+        try:
+            found = decode(f'"{text}"')
+        except Problem:
+            raise error from None
+    return decode(found) if isinstance(found, str) else found
 
 
 def _id(point: Point) -> str:

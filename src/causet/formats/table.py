@@ -1,11 +1,13 @@
-"""Any table of events that has an id column, and a parent-id column if it is to tell causes: CSV, JSON Lines.
+"""Any table of events that has an id column, and a parent-id column if it is to tell causes: CSV, JSON Lines,
+Parquet, or a folder of them.
 
 The columns are named by whoever reads. `id` must be there. `parent` holds the id of the direct cause, or a
 list of them (in CSV as JSON text); nothing means none. Without `process` each event is a process of its own,
 so that no order is added. Within a process events stand by `seq` if that column is named, else by time where
 every event of the process has one, and as they stand in the files where times are equal or missing. `time` is
-a number, or an RFC 3339 time, which becomes nanoseconds since 1970. All other columns are kept, under the
-names that `extra_name` gives them; `text` stays the text. All files together are one execution.
+a number, or an RFC 3339 time or a timestamp of Parquet, which become nanoseconds since 1970. Other columns
+are kept, under the names that `extra_name` gives them; `text` stays the text. All files together are one
+execution.
 """
 
 from __future__ import annotations
@@ -21,11 +23,12 @@ from pathlib import Path
 
 from causet.formats.documents import documents
 from causet.formats.execution import Execution, assemble, extra_name, other_processes
-from causet.formats.files import MARK, Place, numbered_lines
-from causet.formats.strict import INT64, Problem, as_record, decode, is_integer, show
+from causet.formats.files import MARK, Place, numbered_lines, reason
+from causet.formats.strict import INT64, Problem, as_record, decode, inspect, is_integer, show
 from causet.formats.times import nanos_of
 from causet.model import BadInput, Event
 
+_ENDINGS = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,100}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
 
@@ -41,15 +44,15 @@ def read_table(
 ) -> Execution:
     """The rows of these files as one execution.
 
-    Bad input: a file that is neither CSV with a header nor JSON Lines, a row without an id or, where they are
-    named, without process or seq, a time that is none, an id or a (process, seq) twice, a cycle. Log faults:
-    parents that are not there, gaps in seq.
+    Bad input: a file that is neither CSV with a header nor JSON Lines nor Parquet, a row without an id or,
+    where they are named, without process or seq, a time that is none, an id or a (process, seq) twice, a
+    cycle. Log faults: parents that are not there, gaps in seq.
     """
     columns = _Columns(id, parent, process, time, seq)
     rows: list[_Row] = []
     seen: set[str] = set()
-    for path in paths:
-        for place, record in _records(Path(path)):
+    for path in (file for given in paths for file in table_files(Path(given))):
+        for place, record in _records(path, time):
             seen.update(record)
             try:
                 rows.append(columns.row(place, record))
@@ -112,8 +115,30 @@ class _Columns:
         )
 
 
-def _records(path: Path) -> Iterator[tuple[Place, dict[str, object]]]:
+def table_files(path: Path) -> list[Path]:
+    """The tables at a path: itself, or those in a folder, by name; not those that begin with . or _."""
+    if not path.is_dir():
+        return [path]
+    try:
+        found = sorted(each for each in path.iterdir() if _is_table(each.name))
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {reason(error)}") from None
+    if not found:
+        raise BadInput(f"{path}: there is no table in this folder ({', '.join(_ENDINGS)})")
+    return found
+
+
+def _is_table(name: str) -> bool:
+    return name.lower().removesuffix(".gz").endswith(_ENDINGS) and not name.startswith((".", "_"))
+
+
+def _records(path: Path, time: str | None) -> Iterator[tuple[Place, dict[str, object]]]:
     name = path.name.removesuffix(".gz").lower()
+    if path.name.lower().endswith(".parquet"):
+        from causet.formats.parquet import placed_records  # pyarrow takes long to import
+
+        yield from placed_records(path, time)
+        return
     if name.endswith((".csv", ".tsv")):
         yield from _csv_records(path, "\t" if name.endswith(".tsv") else ",")
         return
@@ -179,6 +204,7 @@ def _parents(column: str, value: object) -> tuple[str, ...]:
             value = decode(value)
         except Problem:
             return (str(value),)
+        inspect(column, value)
     return tuple(_name(column, each) for each in (value if isinstance(value, list) else [value]))
 
 

@@ -6,6 +6,10 @@ delivered is, per stream, a prefix 1 … D and, where patience ended, islands be
 
 A waiting message watches one unmet threshold at a time, as in `causet.holdback`: a message of this batch that
 is not released yet, or one that is not here at all, which nothing in this batch can bring.
+
+A message whose patience ended is forced: it does not wait for what is not here. It takes along what is held
+of its own stream, but it never moves a message of another stream, whatever it claims about it: a cause of
+another stream that is held and not free yet counts as missing.
 """
 
 from __future__ import annotations
@@ -17,8 +21,8 @@ from numba import njit
 
 Array = np.ndarray[Any, Any]
 
-MET, ABSENT = -1, -2
-"""What a threshold is, if it is not the number of a row."""
+MET, ABSENT, LOST = -1, -2, -3
+"""What a threshold is, if it is not the number of a row: delivered before, not here, or given up by hand."""
 NOBODY = -1
 NO_PREFIX = -2
 """A prefix that no island can reach."""
@@ -38,8 +42,6 @@ class Delivered(NamedTuple):
     high: Array
     since: Array
     """when each island came up"""
-    given_up: Array
-    """for each stream the largest number that a flagged message did not wait for any longer"""
 
 
 class Rows(NamedTuple):
@@ -53,6 +55,13 @@ class Rows(NamedTuple):
     """for each row where its causes begin; one more at the end"""
     cause_stream: Array
     cause_number: Array
+
+
+class Given(NamedTuple):
+    """What was given up: sorted by (stream, number)."""
+
+    stream: Array
+    number: Array
 
 
 class Released(NamedTuple):
@@ -106,10 +115,25 @@ def _named(rows: Rows, row: int, place: int) -> tuple[int, int]:
 
 
 @njit(cache=True)
-def _thresholds(rows: Rows, delivered: Delivered) -> Array:
+def _is_given(given: Given, stream: int, number: int) -> bool:
+    low, high = 0, len(given.stream)
+    while low < high:
+        middle = (low + high) // 2
+        if given.stream[middle] < stream or (
+            given.stream[middle] == stream and given.number[middle] < number
+        ):
+            low = middle + 1
+        else:
+            high = middle
+    return bool(low < len(given.stream) and given.stream[low] == stream and given.number[low] == number)
+
+
+@njit(cache=True)
+def _thresholds(rows: Rows, delivered: Delivered, lost: Given) -> Array:
     """What every threshold of every row is, in their order: the previous one of its stream, then its causes.
 
-    Each is the number of a row; or MET if it was delivered before, ABSENT if it is not here.
+    Each is the number of a row; or MET if it was delivered before, ABSENT if it is not here, LOST if it is
+    not here and was given up by hand.
     """
     # An array of a tuple costs a reference each time it is named, so they are named once.
     row_stream, row_number, row_begin = rows.stream, rows.number, rows.begin
@@ -128,119 +152,132 @@ def _thresholds(rows: Rows, delivered: Delivered) -> Array:
                 found[at] = _place_of(row_number, row_begin[stream], row_begin[stream + 1], number)
                 if found[at] == ABSENT and _on_island(islands, low, high, stream, number):
                     found[at] = MET
+                if found[at] == ABSENT and len(lost.stream) and _is_given(lost, stream, number):
+                    found[at] = LOST
             at += 1
     return found
 
 
-@njit(cache=True)
-def _at_hand(rows: Rows, thresholds: Array, last_held: Array, row: int, place: int) -> int:
-    """What a threshold is; but for a message that is not here, the last one before it in its stream that is:
-    a cause as well."""
-    found = thresholds[rows.cause_begin[row] + row + place]
-    if found == ABSENT:
-        stream, number = _named(rows, row, place)
-        at = _first_from(rows.number, rows.begin[stream], rows.begin[stream + 1], number)
-        if at > rows.begin[stream] and last_held[at - 1] != NOBODY:
-            return int(last_held[at - 1])
-    return int(found)
-
-
-@njit(cache=True)
-def _last_held(rows: Rows, status: Array, last_held: Array) -> None:
-    """For each row the last one up to it in its stream that is held."""
-    for row in range(len(status)):
-        if status[row] == HELD:
-            last_held[row] = row
-        elif row > 0 and rows.stream[row - 1] == rows.stream[row]:
-            last_held[row] = last_held[row - 1]
-        else:
-            last_held[row] = NOBODY
-
-
 @njit(cache=True, inline="always")
 def _look(
-    rows: Rows,
     cause_begin: Array,
     thresholds: Array,
     row: int,
-    forced: Array,
     status: Array,
-    last_held: Array,
     place: Array,
     watcher: Array,
     next_watcher: Array,
 ) -> bool:
-    """Whether the row is free; if not, it watches its next unmet threshold, if that can still be met.
-
-    Whoever is forced does not wait for what is not here.
-    """
+    """Whether the row is free; if not, it watches its next unmet threshold, if that can still be met."""
     last = cause_begin[row + 1] - cause_begin[row]
     while place[row] <= last:
         found = thresholds[cause_begin[row] + row + place[row]]
-        if found == ABSENT and forced[row]:
-            found = _at_hand(rows, thresholds, last_held, row, place[row])
         if found >= 0 and status[found] == HELD:
             next_watcher[row] = watcher[found]
             watcher[found] = row
             return False
-        if found == ABSENT and not forced[row]:
+        if found == ABSENT:
             return False
         place[row] += 1
     return True
 
 
 @njit(cache=True)
-def _force(
-    rows: Rows, thresholds: Array, overdue: Array, status: Array, last_held: Array, forced: Array
-) -> None:
-    """Whose patience ended does not wait any longer, and neither do those of its causes that are here: an
-    effect never leaves before a cause that is at hand."""
-    stack = np.empty(len(status), np.int64)
-    for start in range(len(status)):
-        if not overdue[start] or status[start] != HELD or forced[start]:
-            continue
-        forced[start] = True
-        stack[0] = start
-        height = 1
-        while height:
-            height -= 1
-            row = stack[height]
-            for place in range(rows.cause_begin[row + 1] - rows.cause_begin[row] + 1):
-                found = _at_hand(rows, thresholds, last_held, row, place)
-                if found >= 0 and status[found] == HELD and not forced[found]:
-                    forced[found] = True
-                    stack[height] = found
-                    height += 1
+def _force(rows: Rows, overdue: Array, status: Array, forced: Array, last_forced: Array) -> bool:
+    """A message whose patience ended does not wait any longer, and neither do those before it in its stream:
+    within a stream the order is kept. Whether there is any.
+
+    `last_forced` gets, for each row, the last one up to it in its stream that is forced.
+    """
+    found = False
+    drags = False
+    for row in range(len(status) - 1, -1, -1):
+        if row + 1 < len(status) and rows.stream[row + 1] != rows.stream[row]:
+            drags = False
+        if status[row] == HELD:
+            drags = drags or overdue[row]
+            forced[row] = drags
+            found = found or drags
+    for row in range(len(status)):
+        if forced[row]:
+            last_forced[row] = row
+        elif row and rows.stream[row - 1] == rows.stream[row]:
+            last_forced[row] = last_forced[row - 1]
+    return found
+
+
+FREE, WATCHES, BEHIND = 0, 1, 2
+"""What a forced row is: free; it watches another forced one; or it stands behind one that is not forced."""
 
 
 @njit(cache=True)
-def release(rows: Rows, delivered: Delivered, policy: int, overdue: Array) -> Released:
+def _look_forced(
+    rows: Rows,
+    thresholds: Array,
+    row: int,
+    forced: Array,
+    last_forced: Array,
+    status: Array,
+    place: Array,
+    watcher: Array,
+    next_watcher: Array,
+) -> int:
+    """A forced row waits for other forced ones only: an effect never leaves before a cause that leaves too.
+    For a message that is not here, that is the last forced one before it in its stream, a cause as well."""
+    last = rows.cause_begin[row + 1] - rows.cause_begin[row]
+    base = rows.cause_begin[row] + row
+    while place[row] <= last:
+        found = thresholds[base + place[row]]
+        if found == ABSENT:
+            stream, number = _named(rows, row, place[row])
+            at = _first_from(rows.number, rows.begin[stream], rows.begin[stream + 1], number)
+            if at > rows.begin[stream]:
+                found = last_forced[at - 1]
+        if found >= 0 and found != row and forced[found] and status[found] == HELD:
+            next_watcher[row] = watcher[found]
+            watcher[found] = row
+            return WATCHES
+        place[row] += 1
+    for at in range(last + 1):
+        found = thresholds[base + at]
+        if found >= 0 and status[found] == HELD:
+            return BEHIND
+    return FREE
+
+
+@njit(cache=True)
+def release(
+    rows: Rows, delivered: Delivered, policy: int, overdue: Array, claimed: Array, lost: Given
+) -> Released:
     """Release what is free; then deal with those that are overdue as the policy says.
 
-    `delivered.given_up` is raised by what flagged messages no longer waited for.
+    `claimed` says which rows an earlier message did not wait for any longer: they are late. What was given up
+    by hand (`lost`) is not waited for.
     """
     count = len(rows.stream)
     row_stream, row_number, cause_begin = rows.stream, rows.number, rows.cause_begin
-    given_up = delivered.given_up
     status = np.zeros(count, np.int8)
     order = np.empty(count, np.int64)
     place = np.zeros(count, np.int64)
     watcher = np.full(count, NOBODY, np.int64)
     next_watcher = np.full(count, NOBODY, np.int64)
-    last_held = np.full(count, NOBODY, np.int64)
     forced = np.zeros(count, np.bool_)
-    thresholds = _thresholds(rows, delivered)
+    last_forced = np.full(count, NOBODY, np.int64)
+    thresholds = _thresholds(rows, delivered, lost)
+    some_lost = len(lost.stream) > 0
     missing_row = np.empty(16, np.int64)
     missing_cause = np.empty(16, np.int64)
     missing = 0
     done = ends = 0  # order[done:ends] are free and wait for their turn
     for row in range(count):
-        if _look(rows, cause_begin, thresholds, row, forced, status, last_held, place, watcher, next_watcher):
+        if _look(cause_begin, thresholds, row, status, place, watcher, next_watcher):
             order[ends] = row
             ends += 1
     queued = np.zeros(count, np.bool_)
     queued[order[:ends]] = True
-    stage = 0
+    behind = np.empty(count, np.int64)
+    behinds = 0
+    forcing = False
     stuck = 0
     while True:
         while done < ends:
@@ -248,71 +285,90 @@ def release(rows: Rows, delivered: Delivered, policy: int, overdue: Array) -> Re
             done += 1
             status[row] = DELIVERED
             unmet = 0
-            if forced[row]:
-                for at in range(rows.cause_begin[row + 1] - rows.cause_begin[row] + 1):
-                    found = thresholds[rows.cause_begin[row] + row + at]
-                    if found == ABSENT or (found >= 0 and status[found] == HELD):
+            if forced[row] or some_lost:
+                for at in range(cause_begin[row + 1] - cause_begin[row] + 1):
+                    found = thresholds[cause_begin[row] + row + at]
+                    if found in (ABSENT, LOST) or (found >= 0 and status[found] == HELD):
                         unmet += 1
                         if missing == len(missing_row):
                             missing_row = np.concatenate((missing_row, missing_row))
                             missing_cause = np.concatenate((missing_cause, missing_cause))
                         missing_row[missing] = row
-                        missing_cause[missing] = rows.cause_begin[row] + at - 1 if at else NOBODY
+                        missing_cause[missing] = cause_begin[row] + at - 1 if at else NOBODY
                         missing += 1
-                        stream, number = _named(rows, row, at)
-                        if number > given_up[stream]:
-                            given_up[stream] = number
+                        if found >= 0:
+                            claimed[found] = True
             if unmet:
                 status[row] = FLAGGED
-            if row_number[row] <= given_up[row_stream[row]]:
+            follows = row + 1 < count and row_stream[row + 1] == row_stream[row]
+            follows = follows and row_number[row + 1] == row_number[row] + 1 and status[row + 1] != HELD
+            if claimed[row] or follows:
                 status[row] = LATE
             waiting = watcher[row]
             watcher[row] = NOBODY
             while waiting != NOBODY:
                 following = next_watcher[waiting]
-                if not queued[waiting] and _look(
-                    rows,
-                    cause_begin,
-                    thresholds,
-                    waiting,
-                    forced,
-                    status,
-                    last_held,
-                    place,
-                    watcher,
-                    next_watcher,
-                ):
+                if queued[waiting]:
+                    pass
+                elif forced[waiting]:
+                    state = _look_forced(
+                        rows,
+                        thresholds,
+                        waiting,
+                        forced,
+                        last_forced,
+                        status,
+                        place,
+                        watcher,
+                        next_watcher,
+                    )
+                    if state == FREE:
+                        queued[waiting] = True
+                        order[ends] = waiting
+                        ends += 1
+                    elif state == BEHIND:
+                        behind[behinds] = waiting
+                        behinds += 1
+                elif _look(cause_begin, thresholds, waiting, status, place, watcher, next_watcher):
                     queued[waiting] = True
                     order[ends] = waiting
                     ends += 1
                 waiting = following
         if policy != FLAG:
             break
-        if stage == 0:
-            stage = 1
-            _last_held(rows, status, last_held)
-            _force(rows, thresholds, overdue, status, last_held, forced)
+        if not forcing:
+            forcing = True
+            if not _force(rows, overdue, status, forced, last_forced):
+                break
+            # Forced rows watch other things than before: all watching begins anew.
+            watcher[:] = NOBODY
             for row in range(count):
-                # Who watches a row that is here goes on watching it: that one is forced as well.
-                if not forced[row] or queued[row] or not _waits_for_absent(rows, thresholds, row, place):
+                if status[row] != HELD:
                     continue
-                if _look(
-                    rows,
-                    cause_begin,
-                    thresholds,
-                    row,
-                    forced,
-                    status,
-                    last_held,
-                    place,
-                    watcher,
-                    next_watcher,
-                ):
+                if not forced[row]:
+                    _look(cause_begin, thresholds, row, status, place, watcher, next_watcher)
+                    continue
+                place[row] = 0
+                state = _look_forced(
+                    rows, thresholds, row, forced, last_forced, status, place, watcher, next_watcher
+                )
+                if state == FREE:
                     queued[row] = True
                     order[ends] = row
                     ends += 1
+                elif state == BEHIND:
+                    behind[behinds] = row
+                    behinds += 1
             continue
-        # Messages that wait for each other in a circle, which no honest sources make: one has to begin.
+        if behinds:
+            # Nothing that they stand behind is free to leave now, so they go without it.
+            for at in range(behinds):
+                queued[behind[at]] = True
+                order[ends] = behind[at]
+                ends += 1
+            behinds = 0
+            continue
+        # Messages that wait for each other in a circle, which honest sources do not make: one has to begin.
         while stuck < count and (not forced[stuck] or status[stuck] != HELD):
             stuck += 1
         if stuck == count:
@@ -323,25 +379,19 @@ def release(rows: Rows, delivered: Delivered, policy: int, overdue: Array) -> Re
     if policy == DIVERT:
         for row in range(count):
             if overdue[row] and status[row] == HELD:
-                for at in range(rows.cause_begin[row + 1] - rows.cause_begin[row] + 1):
-                    found = thresholds[rows.cause_begin[row] + row + at]
-                    if found == ABSENT or (found >= 0 and status[found] in (HELD, DIVERTED)):
+                for at in range(cause_begin[row + 1] - cause_begin[row] + 1):
+                    found = thresholds[cause_begin[row] + row + at]
+                    if found in (ABSENT, LOST) or (found >= 0 and status[found] in (HELD, DIVERTED)):
                         if missing == len(missing_row):
                             missing_row = np.concatenate((missing_row, missing_row))
                             missing_cause = np.concatenate((missing_cause, missing_cause))
                         missing_row[missing] = row
-                        missing_cause[missing] = rows.cause_begin[row] + at - 1 if at else NOBODY
+                        missing_cause[missing] = cause_begin[row] + at - 1 if at else NOBODY
                         missing += 1
                 status[row] = DIVERTED
                 order[ends] = row
                 ends += 1
     return Released(order[:ends], status, missing_row[:missing], missing_cause[:missing])
-
-
-@njit(cache=True)
-def _waits_for_absent(rows: Rows, thresholds: Array, row: int, place: Array) -> bool:
-    last = rows.cause_begin[row + 1] - rows.cause_begin[row]
-    return bool(place[row] <= last and thresholds[rows.cause_begin[row] + row + place[row]] == ABSENT)
 
 
 def counted_among(status: Array, diverted: bool) -> Array:
@@ -386,14 +436,12 @@ def delivered_after(rows: Rows, delivered: Delivered, counted: Array, now: int) 
                 low[ends], high[ends], since[ends] = next_low, next_high, next_since
                 ends += 1
     begin[streams] = ends
-    return Delivered(
-        prefix, begin, low[:ends].copy(), high[:ends].copy(), since[:ends].copy(), delivered.given_up
-    )
+    return Delivered(prefix, begin, low[:ends].copy(), high[:ends].copy(), since[:ends].copy())
 
 
 @njit(cache=True)
-def forget_holes(delivered: Delivered, before: int, closed: Array) -> Delivered:
-    """Holes below islands that came up before a moment are forgotten: the prefix goes on over them.
+def close_holes(delivered: Delivered, most: int, closed: Array) -> Delivered:
+    """Of a stream with more than so many islands, the lowest holes are closed: the prefix goes on over them.
 
     `closed` gets, for each stream, the largest number below which something was forgotten.
     """
@@ -404,10 +452,7 @@ def forget_holes(delivered: Delivered, before: int, closed: Array) -> Delivered:
     ends = 0
     for stream in range(streams):
         begin[stream] = ends
-        last = NOBODY
-        for island in range(delivered.begin[stream], delivered.begin[stream + 1]):
-            if delivered.since[island] < before:
-                last = island
+        last = delivered.begin[stream + 1] - 1 - most
         for island in range(delivered.begin[stream], delivered.begin[stream + 1]):
             if island <= last:
                 keep[island] = False
@@ -416,18 +461,37 @@ def forget_holes(delivered: Delivered, before: int, closed: Array) -> Delivered:
             else:
                 ends += 1
     begin[streams] = ends
-    return Delivered(
-        prefix, begin, delivered.low[keep], delivered.high[keep], delivered.since[keep], delivered.given_up
-    )
+    return Delivered(prefix, begin, delivered.low[keep], delivered.high[keep], delivered.since[keep])
 
 
-def forget_islands(delivered: Delivered, before: int) -> Delivered:
-    """Islands that came up before a moment are forgotten altogether."""
-    keep = delivered.since >= before
+def forget_islands(delivered: Delivered, before: int, most: int) -> Delivered:
+    """Islands that came up before a moment are forgotten altogether, and so are the lowest ones of a stream
+    with more than so many."""
+    sizes = np.diff(delivered.begin)
+    above = np.repeat(delivered.begin[1:], sizes) - np.arange(len(delivered.low))
+    keep = (delivered.since >= before) & (above <= most)
     kept = np.concatenate([[0], np.cumsum(keep)])[delivered.begin].astype(np.int64)
     return delivered._replace(
         begin=kept, low=delivered.low[keep], high=delivered.high[keep], since=delivered.since[keep]
     )
+
+
+@njit(cache=True)
+def mark_late(rows: Rows, delivered: Delivered, claims: Given) -> Array:
+    """Which rows come too late: a message that named one left without it, or the next one of its stream."""
+    late = np.zeros(len(rows.stream), np.bool_)
+    for claim in range(len(claims.stream)):
+        stream = claims.stream[claim]
+        at = _place_of(rows.number, rows.begin[stream], rows.begin[stream + 1], claims.number[claim])
+        if at != ABSENT:
+            late[at] = True
+    for row in range(len(rows.stream)):
+        stream = rows.stream[row]
+        if delivered.begin[stream] < delivered.begin[stream + 1] and _on_island(
+            delivered.begin, delivered.low, delivered.high, stream, rows.number[row] + 1
+        ):
+            late[row] = True
+    return late
 
 
 @njit(cache=True)
@@ -441,9 +505,9 @@ def is_delivered(delivered: Delivered, stream: Array, number: Array) -> Array:
 
 
 @njit(cache=True)
-def first_blocked(rows: Rows, delivered: Delivered, arrival: Array) -> tuple[int, int, int]:
+def first_blocked(rows: Rows, delivered: Delivered, arrival: Array, lost: Given) -> tuple[int, int, int]:
     """The oldest row that waits for something that is not here: (row, which cause or NOBODY, number)."""
-    thresholds = _thresholds(rows, delivered)
+    thresholds = _thresholds(rows, delivered, lost)
     found = which = NOBODY
     number = 0
     for row in range(len(rows.stream)):

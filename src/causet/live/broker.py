@@ -102,34 +102,59 @@ sys.exit(broker.wait())
 """Ends the broker when its own input ends: however its owner ends, no broker is left behind."""
 
 
+class Broker:
+    """A broker with its port and its data, which can be stopped and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._port, controller = _free_ports(2)
+        self.address = f"127.0.0.1:{self._port}"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._properties = folder / "server.properties"
+        self._properties.write_text(_PROPERTIES.format(port=self._port, controller=controller, folder=folder))
+        java = find_java().home / "bin" / "java"
+        self._run = [str(java), "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", f"{broker_jars()}/*"]
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[:22]
+        formatted = [*self._run, "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}"]
+        formatted += ["-c", str(self._properties)]
+        with (folder / "log").open("ab") as log:
+            if subprocess.run(formatted, stdout=log, stderr=log, check=False).returncode:
+                raise BadInput(f"the Kafka broker cannot be set up: {_last_words(folder)}")
+
+    def start(self) -> None:
+        kept = [sys.executable, "-c", _KEEPER, *self._run, "kafka.Kafka", str(self._properties)]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(kept, stdin=subprocess.PIPE, stdout=log, stderr=log)
+        _await(self._process, self._port, self._folder)
+
+    def stop(self) -> None:
+        if self._process is not None:
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+            self._process.wait()
+            self._process = None
+
+
+@contextmanager
+def restartable_broker() -> Iterator[Broker]:
+    """A broker for as long as the block lasts."""
+    folder = Path(tempfile.mkdtemp(prefix="causet-kafka-"))
+    try:
+        broker = Broker(folder)
+        try:
+            broker.start()
+            yield broker
+        finally:
+            broker.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextmanager
 def kafka_broker() -> Iterator[str]:
     """A broker for as long as the block lasts; gives its address, `127.0.0.1:port`."""
-    jars = broker_jars()
-    java = find_java().home / "bin" / "java"
-    folder = Path(tempfile.mkdtemp(prefix="causet-kafka-"))
-    port, controller = _free_ports(2)
-    properties = folder / "server.properties"
-    properties.write_text(_PROPERTIES.format(port=port, controller=controller, folder=folder))
-    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[:22]
-    run = [str(java), "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*"]
-    try:
-        with (folder / "log").open("wb") as log:
-            formatted = [*run, "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}"]
-            formatted += ["-c", str(properties)]
-            if subprocess.run(formatted, stdout=log, stderr=log, check=False).returncode:
-                raise BadInput(f"the Kafka broker cannot be set up: {_last_words(folder)}")
-            kept = [sys.executable, "-c", _KEEPER, *run, "kafka.Kafka", str(properties)]
-            process = subprocess.Popen(kept, stdin=subprocess.PIPE, stdout=log, stderr=log)
-        try:
-            _await(process, port, folder)
-            yield f"127.0.0.1:{port}"
-        finally:
-            assert process.stdin is not None
-            process.stdin.close()
-            process.wait()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with restartable_broker() as broker:
+        yield broker.address
 
 
 def _await(process: subprocess.Popen[bytes], port: int, folder: Path) -> None:

@@ -54,7 +54,7 @@ class Files:
         self._inbox, self._folder, self._count = folder / "inbox", folder / "delivered", 0
         self._inbox.mkdir()
         target = FileSink(self._folder, "jsonl")
-        target.prepare(fresh=True)
+        target.claim("demo", {})
         self.sink: Sink = target
 
     def publish(self, envelope: Envelope) -> None:
@@ -87,8 +87,9 @@ class Topics:
         for made in maker.create_topics(topics).values():
             made.result(30)
         self._producer = kafka.Producer({"bootstrap.servers": servers, "linger.ms": 5, "log_level": 0})
-        target = KafkaSink(Address(servers, ("delivered",)), "demo")
-        target.prepare(fresh=True)
+        target = KafkaSink(Address(servers, ("delivered",)))
+        target.check("demo", fresh=True)
+        target.claim("demo", {"command": "demo"})
         self.sink: Sink = target
 
     def publish(self, envelope: Envelope) -> None:

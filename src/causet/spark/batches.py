@@ -7,12 +7,17 @@ every row once:
 
     SINK/batch-0000000012-00000.parquet     rows of batch 12, those of a receiver in one file, by index
     SINK-diverted/…                         messages that left by the side
+    SINK/_causet.json                       whose sink it is: one query, with one checkpoint
 """
 
 from __future__ import annotations
 
+import errno
+import json
+import os
 import re
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,13 +25,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from causet.delivery import DIVERTED
-from causet.formats.files import unwritable
-from causet.model import BadInput
+from causet.formats.files import reason, unwritable
+from causet.model import BadInput, printable
 from causet.spark.direct import PLACES, ToFiles, arrow_schema, is_plain
 from causet.spark.packing import Blobs
 from causet.spark.sinks import FORMS, fit_for
 
 ASIDE = "__causet_aside"
+MARK = "_causet.json"
+"""The file that names the query whose sink a folder is. Readers leave out names that begin so."""
+NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
+"""What file systems without hard links say."""
 _PART = re.compile(r"part-(\d+)-.*?(?:-c(\d+))?(?:\.\w+)*")
 
 
@@ -44,27 +53,54 @@ class FileSink:
         self.folder = folder
         self.form = form
         self.aside = aside
+        self.most_bytes: int | None = None
+        self._claimed: list[Path] = []
 
-    def prepare(self, fresh: bool) -> None:
-        """Make the folders; BadInput if that cannot be, or if a fresh query finds rows there."""
-        for folder in (self.folder, *([diverted_beside(self.folder)] if self.aside else [])):
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The sink, and the folder beside it."""
+        return (self.folder, diverted_beside(self.folder)) if self.aside else (self.folder,)
+
+    def check(self, name: str, fresh: bool) -> None:
+        """BadInput if these folders cannot be the sink of the query of that name. Changes nothing."""
+        for folder in self.folders:
             if folder.exists() and not folder.is_dir():
-                raise BadInput(f"{folder} is no folder; give the name of a folder to write")
-            try:
-                folder.mkdir(exist_ok=True)
-                found = [each.name for each in folder.iterdir()]
-            except OSError as error:
-                raise unwritable(folder, error) from None
-            rows = [name for name in found if not name.startswith((".", "_"))]
-            if fresh and rows:
+                raise BadInput(f"{folder} is not a folder; give the name of a folder to write")
+            owner = owner_of(folder)
+            if owner is not None:
+                _check_owner(folder, owner, name)
+            elif not fresh:
+                raise BadInput(
+                    f"{folder} has lost {MARK}, the mark of its query: it was removed or made anew, and rows "
+                    "may be missing; put it back as it was, or begin with a new checkpoint and a new sink"
+                )
+            elif _rows_in(folder):
                 raise BadInput(
                     f"{folder} is not empty, and this is a new query; name another folder, or go on with the "
                     "checkpoint of the query that wrote it"
                 )
 
+    def claim(self, name: str, about: Mapping[str, str]) -> None:
+        """Make the folders and mark them as those of the query of that name; BadInput if another query was
+        faster."""
+        for folder in self.folders:
+            try:
+                folder.mkdir(exist_ok=True)
+                made = _mark(folder, {**about, "query": name})
+            except OSError as error:
+                raise unwritable(folder, error) from None
+            if made:
+                self._claimed.append(folder)
+            else:
+                _check_owner(folder, owner_of(folder) or {}, name)
+
     def withdraw(self) -> None:
-        """Remove folders in which nothing is: the query was refused after all."""
-        for folder in (self.folder, diverted_beside(self.folder)):
+        """Remove the marks that this run made, and the folders if nothing is in them: the query was refused
+        after all."""
+        for folder in self._claimed:
+            with suppress(OSError):
+                (folder / MARK).unlink()
+        for folder in self.folders:
             with suppress(OSError):
                 folder.rmdir()
 
@@ -121,6 +157,67 @@ class FileSink:
         """Remove what a run that was killed left half written."""
         for folder in self.folder.glob(".batch-*.part"):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def owner_of(folder: Path) -> dict[str, str] | None:
+    """What the mark in a folder says about the query whose sink it is; None if there is no mark."""
+    try:
+        found = json.loads((folder / MARK).read_bytes())
+        if isinstance(found, dict) and isinstance(found.get("query"), str):
+            return {str(key): str(value) for key, value in found.items()}
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError:
+        pass
+    except OSError as error:
+        raise BadInput(f"{folder / MARK} cannot be read: {reason(error)}") from None
+    raise BadInput(f"{folder / MARK} is damaged: it does not say whose rows these are; name another folder")
+
+
+def _check_owner(folder: Path, owner: Mapping[str, str], name: str) -> None:
+    if owner.get("query") == name:
+        return
+    command, source, checkpoint = (owner.get(key, "?") for key in ("command", "source", "checkpoint"))
+    whose = f"{folder} is the sink of another query, causet {command} of {printable(source)}"
+    if Path(checkpoint).is_dir():
+        raise BadInput(f"{whose}: go on with --checkpoint {checkpoint}, or name another folder")
+    raise BadInput(
+        f"{whose}, whose checkpoint {checkpoint} is gone: without it, rows would be written twice; put it "
+        f"back, name another folder, or remove {folder} to begin anew"
+    )
+
+
+def _mark(folder: Path, about: Mapping[str, str]) -> bool:
+    """Write the mark of an owner, as a whole; False if there is one already, whoever was faster."""
+    file, beside = folder / MARK, folder / f".{MARK}.{about['query']}"
+    text = json.dumps(dict(about)).encode()
+    try:
+        with beside.open("wb") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.link(beside, file)  # unlike a rename, fails if it is there
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        try:
+            with file.open("xb") as stream:
+                stream.write(text)
+        except FileExistsError:
+            return False
+    finally:
+        beside.unlink(missing_ok=True)
+    return True
+
+
+def _rows_in(folder: Path) -> bool:
+    """Whether readers of a folder would find anything in it."""
+    try:
+        return folder.is_dir() and any(not each.name.startswith((".", "_")) for each in folder.iterdir())
+    except OSError as error:
+        raise BadInput(f"{folder} cannot be read: {reason(error)}") from None
 
 
 def _parts(folder: Path) -> list[Path]:

@@ -1,24 +1,32 @@
 """The folder in which a query keeps what it needs to go on: Spark's checkpoint, and what it was asked.
 
-    DIR/causet.json    version, command, and the settings that cannot change
-    DIR/spark          Spark's own: offsets, commits, state
-    DIR/ends           moments at which the input was said to have ended
+    DIR/causet.json          version, command, the settings that cannot change, and those of the last batch
+    DIR/name                 the name of the query, by which its sink knows it
+    DIR/spark                Spark's own: offsets, commits, state
+    DIR/ends                 moments at which the input was said to have ended
+    DIR/verdicts/BATCH.json  files that a batch leaves out because they cannot be read
 
 A checkpoint of another version, command or setting is refused with what to do; Spark itself refuses other
 versions of its own. What is held can be read from it, whether the query runs or not.
+
+Settings that may change (patience, ε, …) belong to the batch that was planned with them: a batch that was
+planned and not committed is run again with the settings and verdicts that are written down here.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
+from uuid import uuid4
 
 try:
     import fcntl
@@ -28,7 +36,22 @@ except ImportError:  # not on every system
 from causet.formats.files import reason, unwritable
 from causet.model import BadInput
 
-VERSION = 1
+VERSION = 2
+IN_SINK = "_checkpoint"
+"""The name of a default checkpoint. Readers of the sink leave out names that begin so."""
+
+
+def default_checkpoint(command: str, source: str, sink: str) -> Path:
+    """Where a query keeps its checkpoint if it was given none: in its sink, if that is a folder, so that both
+    are removed together; else in the user's state folder, under a name that is the same the next time."""
+    if not sink.startswith("kafka://"):
+        return Path(sink) / IN_SINK
+    place = source if source.startswith("kafka://") else str(Path(source).resolve())
+    digest = hashlib.sha256(json.dumps([command, place, sink]).encode()).hexdigest()[:12]
+    topic = re.sub(r"[^\w.-]", "_", sink.rpartition("/")[2])[:80]
+    home = os.environ.get("XDG_STATE_HOME", "")
+    state = Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "state"
+    return state / "causet" / f"{command}-{topic}-{digest}"
 
 
 class Checkpoint:
@@ -38,22 +61,30 @@ class Checkpoint:
         self.passing = folder is None
         self._lock = ExitStack()
         self.folder = folder if folder is not None else Path(tempfile.mkdtemp(prefix="causet-"))
+        self.name = ""
+        """of the query, once the checkpoint is opened"""
+        self._made: list[Path] = []
+        """folders that were not there before, innermost first"""
 
     def __enter__(self) -> Checkpoint:
         return self
 
     def _keep_to_ourselves(self) -> None:
-        """BadInput if somebody else runs with this checkpoint; who is killed lets go of it."""
-        file = self._lock.enter_context((self.folder / "lock").open("a"))
+        """BadInput if another process runs with this checkpoint. A process that is killed lets go of it."""
+        path = self.folder / "lock"
+        file = self._lock.enter_context(path.open("a"))
         if fcntl is None:
             return
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            ours = os.fstat(file.fileno()).st_ino == path.stat().st_ino
+        except (BlockingIOError, FileNotFoundError):
+            ours = False
+        if not ours:
             raise BadInput(
-                f"somebody else runs with the checkpoint {self.folder}; wait until that has ended, or name "
-                "another one"
-            ) from None
+                f"another process runs with the checkpoint {self.folder}; wait until it has ended, or name "
+                "another checkpoint"
+            )
 
     def __exit__(self, *_: object) -> None:
         self._lock.close()
@@ -68,19 +99,46 @@ class Checkpoint:
     def ends(self) -> Path:
         return self.folder / "ends"
 
+    def look(self) -> tuple[str, bool]:
+        """The name of the query, empty if it has none yet, and whether its first run is still to come.
+        Changes nothing."""
+        found = read_checkpoint(self.folder)
+        return self._known_name(), found is None
+
+    def _known_name(self) -> str:
+        try:
+            return (self.folder / "name").read_text(encoding="ascii").strip()
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+        except (OSError, ValueError) as error:
+            raise BadInput(f"{self.folder}/name cannot be read: {error}") from None
+
     def opened(self, command: str, fixed: Mapping[str, Any]) -> dict[str, Any] | None:
         """What was settled when the query began, or None if this is the first run. BadInput if it was asked
         something else then."""
-        found = read_checkpoint(self.folder)
+        read_checkpoint(self.folder)
         try:
-            if found is None:
-                self.ends.mkdir(parents=True, exist_ok=True)
+            for folder in (self.folder, *self.folder.parents):
+                if folder.exists():
+                    break
+                self._made.append(folder)
+            self.ends.mkdir(parents=True, exist_ok=True)
             self._keep_to_ourselves()
         except OSError as error:
             raise unwritable(self.folder, error) from None
+        found = read_checkpoint(self.folder)
+        if found is None and any(self.spark.glob("*")):
+            raise BadInput(f"{self.folder} is the checkpoint of something else; name another folder")
+        self.name = self._known_name()
+        if not self.name:
+            if found is not None:
+                raise BadInput(
+                    f"{self.folder}/name is missing: the checkpoint is damaged; begin with a new checkpoint "
+                    "and a new sink"
+                )
+            self.name = uuid4().hex
+            self._write("name", self.name)
         if found is None:
-            if any(self.spark.glob("*")):
-                raise BadInput(f"{self.folder} is the checkpoint of something else; name another folder")
             return None
         if found["command"] != command:
             raise BadInput(f"{self.folder} is the checkpoint of causet {found['command']}, not of {command}")
@@ -92,48 +150,124 @@ class Checkpoint:
                 )
         return found
 
-    def check_files(self) -> None:
-        """BadInput if a batch was begun and not ended, and a file of it is gone: run again without it, the
-        batch would replace its rows by fewer."""
-        offsets = {int(each.name): each for each in (self.spark / "offsets").glob("[0-9]*")}
-        begun = max(offsets, default=-1)
-        if begun < 0 or (self.spark / "commits" / str(begun)).exists():
-            return
-        first, last = (_log_offset(offsets.get(batch)) for batch in (begun - 1, begun))
-        for log in sorted((self.spark / "sources" / "0").glob("[0-9]*")):
-            for line in log.read_text(encoding="utf-8").splitlines()[1:]:
-                entry = json.loads(line)
-                path = Path(unquote(urlsplit(entry["path"]).path))
-                if first < entry["batchId"] <= last and not path.exists():
-                    raise BadInput(
-                        f"{path} is gone, and was being read when the last run ended; put it back until it "
-                        "is read"
-                    )
+    def withdraw(self) -> None:
+        """Remove what `opened` made: the query was refused before it began."""
+        for name in ("name", "lock"):
+            with suppress(OSError):
+                (self.folder / name).unlink()
+        for folder in (self.ends, *self._made):
+            with suppress(OSError):
+                folder.rmdir()
 
-    def settle(self, command: str, fixed: Mapping[str, Any], kept: Mapping[str, Any]) -> None:
-        """Write down what this query is."""
-        found = {**kept, "version": VERSION, "command": command, "fixed": dict(fixed)}
-        beside = self.folder / "causet.json.new"
+    def settle(
+        self,
+        command: str,
+        fixed: Mapping[str, Any],
+        kept: Mapping[str, Any],
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write down what this query is, and the settings of the batches that are planned from now on."""
+        about = {"version": VERSION, "command": command, "fixed": dict(fixed)}
+        self._write("causet.json", json.dumps({**kept, **about, "settings": dict(settings or {})}))
+
+    def _write(self, name: str, text: str) -> None:
+        """Write a file that is there as a whole or not at all."""
+        file = self.folder / name
+        beside = file.with_name(f".{file.name}.new")
         try:
-            with beside.open("w") as stream:
-                json.dump(found, stream)
+            file.parent.mkdir(exist_ok=True)
+            with beside.open("w", encoding="utf-8") as stream:
+                stream.write(text)
                 stream.flush()
                 os.fsync(stream.fileno())
-            beside.replace(self.folder / "causet.json")
+            beside.replace(file)
         except OSError as error:
             raise unwritable(self.folder, error) from None
 
+    # ------------------------------------------------------------ batches
+
+    def pending(self) -> int | None:
+        """The batch that was planned and not committed, if there is one: Spark runs it again."""
+        planned = max(_numbers(self.spark / "offsets"), default=-1)
+        committed = max(_numbers(self.spark / "commits"), default=-1)
+        return planned if planned > committed else None
+
+    def files_of(self, batch: int) -> list[Path]:
+        """The files of messages that a planned batch reads, by Spark's log of them."""
+        first, last = (_log_offset(self.spark / "offsets" / str(each)) for each in (batch - 1, batch))
+        found: dict[Path, None] = {}
+        for log in sorted((self.spark / "sources" / "0").glob("[0-9]*")):
+            for line in log.read_text(encoding="utf-8").splitlines()[1:]:
+                entry = json.loads(line)
+                if first < entry["batchId"] <= last:
+                    found[Path(unquote(urlsplit(entry["path"]).path))] = None
+        return list(found)
+
+    def check_files(self) -> None:
+        """BadInput if a batch was planned and not committed, and a file of it is gone: run again without it,
+        the batch would replace its rows by fewer. A file that cannot be read anyway may go."""
+        batch = self.pending()
+        if batch is None:
+            return
+        unreadable = self._judged(batch)[0]
+        for path in self.files_of(batch):
+            if not path.exists() and str(path) not in unreadable:
+                raise BadInput(
+                    f"{path} is gone, and was being read when the last run ended; put it back until it is "
+                    "read"
+                )
+
+    def verdicts(self, batch: int) -> dict[str, str]:
+        """The files that a batch leaves out, and why each cannot be read."""
+        files, left_out = self._judged(batch)
+        return files if left_out else {}
+
+    def judge(self, batch: int, files: Mapping[str, str], left_out: bool = True) -> None:
+        """Write down which files of a batch cannot be read, before the batch is run again without them; or,
+        if they are not to be left out, so that they are not asked for once they are taken away."""
+        self._write(f"verdicts/{batch}.json", json.dumps({"left_out": left_out, "files": dict(files)}))
+
+    def _judged(self, batch: int) -> tuple[dict[str, str], bool]:
+        file = self.folder / "verdicts" / f"{batch}.json"
+        try:
+            found = json.loads(file.read_bytes())
+            return dict(found["files"]), bool(found["left_out"])
+        except FileNotFoundError:
+            return {}, False
+        except (OSError, ValueError, LookupError, TypeError):
+            raise BadInput(f"{file} is damaged; begin with a new checkpoint and a new sink") from None
+
+    def prune(self) -> None:
+        """Remove what no batch needs any longer: of the ends of input all but the last, which counts for all;
+        and the verdicts of batches that are committed."""
+        if self.pending() is not None:
+            return
+        committed = max(_numbers(self.spark / "commits"), default=-1)
+        ends = sorted(_numbers(self.ends))
+        with suppress(OSError):
+            for moment in ends[:-1]:
+                (self.ends / f"{moment}.json").unlink()
+            for batch in _numbers(self.folder / "verdicts"):
+                if batch <= committed:
+                    (self.folder / "verdicts" / f"{batch}.json").unlink()
+
     def end(self, moment: int) -> None:
-        """Say that whoever came until this moment has no patience left."""
+        """Say that the patience of everything that came until this moment has ended."""
         self.ends.mkdir(parents=True, exist_ok=True)
         beside = self.ends / f".{moment}"
         beside.write_text(f'{{"ended": {moment}}}\n')
         beside.replace(self.ends / f"{moment}.json")
 
 
-def _log_offset(file: Path | None) -> int:
+def _numbers(folder: Path) -> list[int]:
+    """The numbers after which files are named in a folder."""
+    found = (re.fullmatch(r"(\d+)(?:\.json)?", each.name) for each in folder.glob("[0-9]*"))
+    return [int(each[1]) for each in found if each]
+
+
+def _log_offset(file: Path) -> int:
     """Up to where the files of the first source belong to a batch, in Spark's log of them; -1 for none."""
-    lines = file.read_text(encoding="utf-8").splitlines() if file is not None else []
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     return int(json.loads(lines[2])["logOffset"]) if len(lines) > 2 and lines[2] != "-" else -1
 
 

@@ -13,14 +13,15 @@ crash does the same.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from causet.delivery import POLICIES, WAIT
 from causet.kernels.holding import Holding
@@ -36,33 +37,37 @@ from causet.spark.bucket import (
     Settings,
     receivers_of,
 )
+from causet.spark.clashes import without_clashes
 from causet.spark.direct import ParquetFiles, buckets_of, is_direct
 from causet.spark.durations import milliseconds
 from causet.spark.packing import (
     BUCKET,
     ENDED,
+    FAULT,
     OWN,
     PACKED,
     ROWS,
+    SIZE,
     Batches,
     Blobs,
     Pack,
     Unpack,
     packed_batch,
 )
-from causet.spark.segments import Holder, as_blobs, use_rocks
+from causet.spark.segments import ROWS_OF_SEGMENT, SEGMENT, Holder, as_blobs, use_rocks
 from causet.spark.sources_values import quoted
+from causet.stamp import DOMAIN, MOST_SEQUENCE
 
 BUCKETS = 64
 CHUNK_BYTES = 1 << 28
 """Messages that are looked at together."""
 DEFAULT_HORIZON = "1 day"
-OUT = f"{ROWS} binary, held long, oldest long, blocked string, " + ", ".join(
+OUT = f"{ROWS} binary, held long, oldest long, blocked string, wanted string, missed string, " + ", ".join(
     f"{name} long" for name in COUNTS
 )
 """A blob of messages that leave; and about the bucket, in its last row: how many it holds, when the oldest of
-them came, what that waits for, and counts."""
-_NOTHING = dict.fromkeys(("held", "oldest", "blocked", *COUNTS))
+them came, what that waits for (in words and as JSON), a cause that a message left without, and counts."""
+_NOTHING = dict.fromkeys(("held", "oldest", "blocked", "wanted", "missed", *COUNTS))
 NOW = "now"
 """The time of a batch, in ms."""
 OBSERVED = "causet"
@@ -78,6 +83,9 @@ def deliver(
     horizon: str | int | float = DEFAULT_HORIZON,
     buckets: int = BUCKETS,
     most_held: int = 10_000_000,
+    lost: Iterable[tuple[str, int]] = (),
+    strict: bool = False,
+    most_bytes: int | None = None,
     ends: DataFrame | None = None,
 ) -> Deliver:
     """Deliver messages in causal order, for `messages.transform(deliver(…))`.
@@ -89,14 +97,21 @@ def deliver(
     :param patience: for `flag` and `divert`, how long a message waits: `"10 minutes"`, or seconds. The end of
         a batch DataFrame ends it.
     :param by: the column of the receiver; without it there is one receiver, `all`.
-    :param horizon: how long is remembered what was given up: a missing cause that comes later than this, and
-        with `parent` the ids of delivered messages.
+    :param horizon: how long to remember causes that were given up, and what was diverted; with `parent`, also
+        the ids of delivered messages.
     :param buckets: receivers are spread over so many; fixed for a checkpoint.
     :param most_held: messages that one bucket holds at most, before the query ends with an error.
-    :param ends: a streaming DataFrame with a column `ended` of moments, in ms since 1970: whoever came until
-        then has no patience left.
+    :param lost: messages that will never come, as (source, sequence); with `parent`, (id, 1). What waits for
+        one of them is delivered and flagged. They are remembered.
+    :param strict: end with an error at a row that is not a message, instead of diverting it.
+    :param most_bytes: the largest message that the sink takes; the rows say in `__causet_size` how large they
+        are.
+    :param ends: a streaming DataFrame with a column `ended` of timestamps, in ms since 1970: for what came up
+        to then, patience has ended.
 
-    Every row gets `receiver`, `index`, `status`, `waited`, `missing` and `problem`.
+    Every row gets `receiver`, `index`, `status`, `waited`, `missing` and `problem`; a column of the input
+    that has one of these names is kept as `input_receiver`, and so on. Where there is a column
+    `causaldomain`, sources number their messages within each domain.
     """
     if missing not in POLICIES:
         raise BadInput(
@@ -111,7 +126,14 @@ def deliver(
     if not 1 <= buckets <= 1 << 16:
         raise BadInput(f"buckets = {buckets}: there can be 1 to 65,536")
     waits = None if patience is None else milliseconds("patience", patience)
-    return Deliver(missing, waits, milliseconds("horizon", horizon), by, parent, buckets, most_held, ends)
+    given_up = tuple((str(source), int(number)) for source, number in lost)
+    for source, number in given_up:
+        if not 1 <= number <= MOST_SEQUENCE:
+            raise BadInput(f"lost = {source}:{number}: numbers are between 1 and {MOST_SEQUENCE}")
+    remembered = milliseconds("horizon", horizon)
+    return Deliver(
+        missing, waits, remembered, by, parent, buckets, most_held, given_up, strict, most_bytes, ends
+    )
 
 
 @dataclass(frozen=True)
@@ -125,6 +147,9 @@ class Deliver:
     parent: str | None
     buckets: int
     most_held: int
+    lost: tuple[tuple[str, int], ...]
+    strict: bool
+    most_bytes: int | None
     ends: DataFrame | None
 
     def __call__(self, messages: DataFrame) -> DataFrame:
@@ -132,16 +157,23 @@ class Deliver:
 
     def blobs(self, messages: DataFrame | ParquetFiles) -> Blobs:
         """The rows as blobs, for whoever can write these."""
+        added = [name for name in ADDED if name != self.by]
+        messages, renamed = without_clashes(messages, added)
         rows = messages.rows if isinstance(messages, ParquetFiles) else messages
-        settings = settings_for(
-            rows,
-            self.missing,
-            self.patience,
-            self.horizon,
-            self.by,
-            self.parent,
-            self.buckets,
-            self.most_held,
+        settings = replace(
+            settings_for(
+                rows,
+                self.missing,
+                self.patience,
+                self.horizon,
+                None if self.by is None else renamed.get(self.by, self.by),
+                None if self.parent is None else renamed.get(self.parent, self.parent),
+                self.buckets,
+                self.most_held,
+            ),
+            lost=self.lost,
+            strict=self.strict,
+            most_bytes=self.most_bytes,
         )
         files = messages if isinstance(messages, ParquetFiles) else None
         packed = _packed(rows, settings, files)
@@ -163,15 +195,17 @@ def settings_for(
     columns = _columns(messages, by, parent)
     text = by is not None and isinstance(messages.schema[by].dataType, T.StringType)
     receiver = None if by is None else by if text else RECEIVER
-    return Settings(missing, patience, horizon, by, receiver, *columns, parent, buckets, most_held)
+    numbered = parent is None and DOMAIN in messages.columns
+    domain = DOMAIN if numbered and isinstance(messages.schema[DOMAIN].dataType, T.StringType) else None
+    return Settings(missing, patience, horizon, by, receiver, *columns, parent, buckets, most_held, domain)
 
 
 def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[str, str, str | None]:
     """The columns of source, sequence and causes; BadInput if one is not there, or of no use."""
     names = messages.columns
     for name in names:
-        if name.startswith(OWN):
-            raise BadInput(f"a column cannot be called {name!r}: names that begin so are used within")
+        if name.startswith(OWN) and name not in (FAULT, SIZE):
+            raise BadInput(f"column name {name!r} is reserved: causet uses names that begin with {OWN}")
 
     def need(name: str, kinds: tuple[type, ...], words: str) -> str:
         if name not in names:
@@ -244,6 +278,8 @@ def _operator(packed: DataFrame, settings: Settings, streaming: bool, ends: Data
             F.sum("held").alias("held"),
             F.min("oldest").alias("oldest"),
             F.min_by("blocked", "oldest").alias("blocked"),
+            F.min_by("wanted", "oldest").alias("wanted"),
+            F.min("missed").alias("missed"),
             *(F.sum(name).alias(name) for name in COUNTS),
         )
     return found
@@ -288,7 +324,7 @@ class ToAll:
 
 def _with_added(schema: T.StructType) -> T.StructType:
     """The columns of messages with those that every message gets."""
-    kept = [field for field in schema.fields if field.name not in ADDED]
+    kept = [field for field in schema.fields if field.name not in ADDED and not field.name.startswith(OWN)]
     added = T.StructType(
         [
             T.StructField("receiver", T.StringType()),
@@ -313,10 +349,14 @@ class Deliverer(Holder):
         self.settings = settings
         self.streaming = streaming
 
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        super().init(handle)
+        self._marks = handle.getMapState("marks", SEGMENT, ROWS_OF_SEGMENT)
+
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         memory, segments = self.load()
         holding = Holding.empty() if memory is None else Holding.from_bytes(memory)
-        bucket = Bucket(self.settings, holding, segments)
+        bucket = Bucket(self.settings, holding, segments, self._marks)
         now, ended = 0, None
         chunk: list[bytes] = []
         size = 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +14,20 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from causet.kernels.holding import Holding
-from causet.spark.bucket import Settings, causes_of, receivers_of
+from causet.spark.bucket import Settings, Wanted, causes_of, domains_of, receivers_of
 from causet.spark.merging_streams import NEVER, Memory
 from causet.spark.packing import from_blob, text_column
 from causet.spark.segments import ROW_MASK, SEGMENT_BITS
+
+
+class Wait(NamedTuple):
+    """A cause that a message waits for."""
+
+    wanted: Wanted
+    held: bool
+    """it is here, and waits itself"""
+    diverted: bool
+    """it came, and was diverted"""
 
 
 @dataclass(frozen=True)
@@ -29,8 +39,8 @@ class Held:
     """`source:sequence`, or its id"""
     since: int
     """when it came, in ms"""
-    waits_for: dict[str, bool]
-    """the direct causes that are not delivered, by name, and whether each is here and held itself"""
+    waits_for: list[Wait]
+    """the direct causes that are not delivered"""
 
 
 def how_many_held(spark: SparkSession, checkpoint: Path) -> int:
@@ -82,19 +92,42 @@ def _of_bucket(holding: Holding, segments: dict[int, pa.Table], settings: Settin
         number = int(holding.number[at])
         causes = causes_of(row, settings)
 
-        def named(of: str, which: int) -> str:
-            return of if settings.parent is not None else f"{of}:{which}"
+        receiver = receivers_of(row, settings)[0].as_py()
+        domains = domains_of(row, settings)
+        domain = None if domains is None else domains[0].as_py()
 
-        waits: dict[str, bool] = {}
+        unmet: list[tuple[str, int, int]] = []
         if not previous[at]:
-            waits[named(source, number - 1)] = (int(holding.stream[at]), number - 1) in here
+            unmet.append((source, number - 1, int(holding.stream[at])))
         begin = int(holding.cause_begin[at])
         for which in range(begin, int(holding.cause_begin[at + 1])):
             if not delivered[which]:
-                key = (int(holding.cause_stream[which]), int(holding.cause_number[which]))
-                waits[named(causes.name[which - begin].as_py(), key[1])] = key in here
-        receiver = receivers_of(row, settings)[0].as_py()
-        yield Held(receiver, named(source, number), int(holding.arrival[at]), waits)
+                name = causes.name[which - begin].as_py()
+                unmet.append((name, int(holding.cause_number[which]), int(holding.cause_stream[which])))
+        waits = []
+        for name, which, stream in unmet:
+            wanted = Wanted(receiver, domain, name, which)
+            waits.append(Wait(wanted, (stream, which) in here, holding.is_noted(wanted.key(), which)))
+        told = source if settings.parent is not None else f"{source}:{number}"
+        yield Held(receiver, told, int(holding.arrival[at]), waits)
+
+
+def came_elsewhere(spark: SparkSession, checkpoint: Path, wanted: Iterable[Wanted]) -> dict[Wanted, str]:
+    """Of messages that are waited for, those that came for another receiver, and for which one.
+
+    Where the receivers are finer than the domain in which sources number their messages, that is what happens
+    to nearly all of them.
+    """
+    missing = set(wanted)
+    found: dict[Wanted, str] = {}
+    for _, holding in _heads(spark, checkpoint) if missing else ():
+        for receiver in holding.receiver_name:
+            for each in missing - found.keys():
+                if receiver not in ("", each.receiver) and holding.has_come(
+                    each._replace(receiver=receiver).key(), each.number
+                ):
+                    found[each] = receiver
+    return found
 
 
 def merge_progress(spark: SparkSession, checkpoint: Path) -> tuple[int, int | None, dict[str, int]]:

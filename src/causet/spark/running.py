@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import BinaryType
 
-from causet.spark.books import READ
+from causet.spark.books import DUPLICATES, HEARTBEATS, READ, REFUSED
 from causet.spark.checkpoints import Checkpoint
 from causet.spark.packing import Blobs
 
@@ -19,8 +21,10 @@ MOST_BATCHES = 1000
 """Of which a report tells."""
 LOOK = 0.3
 """Seconds between two looks at a query."""
-STAY = ("refused", "duplicates", "caused")
-"""Counts of what does not leave as a message."""
+STAY = (REFUSED, DUPLICATES, HEARTBEATS, "caused")
+"""Counts of what does not leave as a message, or is counted elsewhere."""
+STANDING = ("held", "oldest", "blocked", "bound", READ)
+"""What a batch reports that is not a count of what became of messages."""
 TRIGGER = "500 milliseconds"
 """How often a query that follows its source looks for more."""
 
@@ -29,6 +33,22 @@ class Sink(Protocol):
     """Takes the rows of a batch, the same ones again if a batch is run again."""
 
     def write(self, rows: DataFrame | Blobs, batch: int) -> None: ...
+
+
+class Target(Sink, Protocol):
+    """A sink that knows its owner: the one query that writes to it."""
+
+    form: str
+    most_bytes: int | None
+    """the largest message that it takes, if there is a limit; known once it is checked"""
+
+    def check(self, name: str, fresh: bool) -> None: ...
+
+    def claim(self, name: str, about: Mapping[str, str]) -> None: ...
+
+    def clean(self) -> None: ...
+
+    def withdraw(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -58,6 +78,8 @@ class Progress:
     left_per_second: float = 0.0
     bound: str | None = None
     """up to where a merge has released"""
+    unreadable: dict[str, str] = field(default_factory=dict)
+    """files that were left out, and why"""
     history: deque[Batch] = field(default_factory=lambda: deque(maxlen=MOST_BATCHES))
     """the last batches"""
 
@@ -70,7 +92,7 @@ class Progress:
         self.taken += taken
         left = 0
         for name, value in values.items():
-            if name in ("held", "oldest", "blocked", "bound", READ):
+            if name in STANDING:
                 continue
             self.counts[name] = self.counts.get(name, 0) + (value or 0)
             left += (value or 0) if name not in STAY else 0
@@ -97,22 +119,35 @@ def run(
     progress: Progress,
     show: Callable[[Progress], None],
     enough: Callable[[Progress], bool] = lambda progress: False,
+    more: bytes | None = None,
+    alone: bool = False,
 ) -> None:
-    """Run the query until all that is there is read; or, if it follows, until it is enough, or it fails."""
+    """Run the query until all that is there is read; or, if it follows, until it is enough, or it fails.
+
+    With `alone`, only the batch that was planned and not committed is run, with `more` rows, if any.
+    """
+    learned = _Learned(observed, progress)
 
     def write(frame: DataFrame, batch: int) -> None:
-        sink.write(replace(blobs, frame=frame), batch)
+        # What Spark told about the batch before is there by now, and is not there for ever.
+        learned.look()
+        sink.write(replace(blobs, frame=frame if more is None else _with_more(frame, more)), batch)
 
     writer = blobs.frame.writeStream.foreachBatch(write).option(
         "checkpointLocation", f"file:{checkpoint.spark.resolve()}"
     )
-    writer = writer.trigger(processingTime=TRIGGER) if follow else writer.trigger(availableNow=True)
+    if alone:
+        writer = writer.trigger(once=True)
+    elif follow:
+        writer = writer.trigger(processingTime=TRIGGER)
+    else:
+        writer = writer.trigger(availableNow=True)
     query = writer.start()
+    learned.query = query
     try:
-        last: tuple[str, int] | None = None
         while True:
             ended = query.awaitTermination(LOOK)  # type: ignore[arg-type]
-            last = _learn(query, last, observed, progress)
+            learned.look()
             show(progress)
             if ended or enough(progress):
                 return
@@ -120,15 +155,31 @@ def run(
         query.stop()
 
 
-def _learn(
-    query: StreamingQuery, last: tuple[str, int] | None, observed: str, progress: Progress
-) -> tuple[str, int] | None:
-    for event in query.recentProgress:
-        seen = (event["timestamp"], event["batchId"])
-        if (last is None or seen > last) and event["sources"] and "addBatch" in event["durationMs"]:
-            progress.learn(event, observed)
-            last = seen
-    return last
+class _Learned:
+    """Takes what Spark tells about every batch into the progress: of each batch once, and of all of them."""
+
+    def __init__(self, observed: str, progress: Progress) -> None:
+        self.query: StreamingQuery | None = None
+        self._observed, self._progress = observed, progress
+        self._last = -1
+        self._lock = Lock()
+
+    def look(self) -> None:
+        """Called before each batch is written, and now and then: Spark keeps only the last few."""
+        if self.query is None:
+            return
+        with self._lock:
+            for event in self.query.recentProgress:
+                # Others tell that there was nothing to do; and the clock may go back, batches do not.
+                if event["batchId"] > self._last and event["sources"] and "addBatch" in event["durationMs"]:
+                    self._last = event["batchId"]
+                    self._progress.learn(event, self._observed)
+
+
+def _with_more(frame: DataFrame, more: bytes) -> DataFrame:
+    """The blobs of a batch, and one more."""
+    row = tuple(more if isinstance(each.dataType, BinaryType) else 0 for each in frame.schema.fields)
+    return frame.unionAll(frame.sparkSession.createDataFrame([row], frame.schema))
 
 
 def now_ms() -> int:

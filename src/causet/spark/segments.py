@@ -21,7 +21,7 @@ from causet.spark.packing import OUT_BYTES, OUT_ROWS, from_blob, to_blob
 
 Array = np.ndarray[Any, Any]
 
-VERSION = 1
+VERSION = 2
 """Of the state. Another one is refused."""
 HEAD = (
     T.StructType()

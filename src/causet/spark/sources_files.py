@@ -7,6 +7,7 @@ Rule: nothing that was named is passed over in silence, and nothing of ours stay
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -89,8 +90,7 @@ def imported(paths: Sequence[Path], form: str | None, options: Mapping[str, Any]
         called = f" ({some_of(names)})" if names else ""
         raise BadInput(
             f"{shown}: there are {len(executions):,} executions{called}, and one is read at a time; write "
-            f"each to a file with `causet convert {' '.join(map(str, paths[:3]))} -o FOLDER`, and give one "
-            "of those"
+            f"each to a file with `{_converting(paths, form, options)}`, and give one of those"
         )
     (execution,) = executions
     trace = folder / "imported.parquet"
@@ -98,6 +98,21 @@ def imported(paths: Sequence[Path], form: str | None, options: Mapping[str, Any]
     return Found(
         [trace], list(paths), list(execution.faults), imported=True, unused=_unused(execution.events)
     )
+
+
+def _converting(paths: Sequence[Path], form: str | None, options: Mapping[str, Any]) -> str:
+    """The command that writes each execution of these inputs to a file, as a shell takes it."""
+    words = [
+        "causet",
+        "convert",
+        *(f"./{path}" if str(path).startswith("-") else str(path) for path in paths),
+    ]
+    if form is not None:
+        words += ["--from", form]
+    for name, value in options.items():
+        flag = {"domain": "--by"}.get(name, f"--{name.replace('_', '-')}")
+        words += [flag] if value is True else [flag, str(value)]
+    return shlex.join([*words, "-o", "FOLDER"])
 
 
 def _unused(events: Sequence[Event]) -> frozenset[str]:
