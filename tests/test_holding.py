@@ -476,8 +476,8 @@ def test_a_diverted_number_is_remembered_until_the_horizon(of: Any = holding) ->
 
 
 def check_chain(names: str, of: Any = holding) -> None:
-    """w misses a cause; x, which is not overdue, waits for w; y waits for x. With w, x is free, and then y."""
-    w, x, y = names
+    """w misses a cause; x, which is not overdue, waits for w; y waits for x. With w, x is free, then y."""
+    w, x, y = list(names)
     held = of.Holding.empty()
     step(held, [("r", w, 1, {"absent": 1}), ("r", y, 1, {x: 1})], 0, "flag")
     step(held, [("r", x, 1, {w: 1})], 5, "flag", first=2)

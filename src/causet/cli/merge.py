@@ -71,12 +71,12 @@ def merge(
     def operator(_spark: SparkSession, query: Query) -> Operator:
         from causet.spark.held import merge_progress
         from causet.spark.merging_streams import OBSERVED
-        from causet.spark.query import STRICT, Operator
+        from causet.spark.query import MOST_BYTES, STRICT, Operator
 
         def blobs(given: Mapping[str, Any], messages: DataFrame | ParquetFiles) -> Blobs:
             plain = {name: value for name, value in given.items() if name != STRICT}
             transform = merging(**fixed, **plain)
-            limit, strict = query.target.most_bytes, bool(given.get(STRICT))
+            limit, strict = given.get(MOST_BYTES), bool(given.get(STRICT))
             return replace(transform, most_bytes=limit, strict=strict).blobs(messages)
 
         return Operator(OBSERVED, blobs, lambda spark, state: merge_progress(spark, state)[0])
