@@ -15,7 +15,7 @@ from causet.cli.inputs import (
     report_option,
     strict_option,
 )
-from causet.cli.printing import json_option, print_json
+from causet.cli.printing import json_option, print_json, say, say_text
 from causet.cli.spark import spark_options
 from causet.cli.trace import execution
 
@@ -64,9 +64,8 @@ def audit(
         if as_json:
             print_json({**found.summary(), "faults": [fault_record(fault) for fault in faults]})
         else:
-            click.echo(found.told())
-            for line in fault_lines(source.faults):
-                click.echo(line)
+            say_text(found.told())
+            say(*fault_lines(source.faults))
         if report is not None:
             from causet.spark.reporting import audit_report
             from causet.view.page import write_text

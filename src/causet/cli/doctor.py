@@ -15,7 +15,8 @@ from pathlib import Path
 import click
 
 from causet import __version__
-from causet.cli.printing import json_option, print_json
+from causet.cli.printing import json_option, print_json, say
+from causet.escapes import one_line
 from causet.model import CausetError
 
 GIB = 1 << 30
@@ -57,9 +58,9 @@ def doctor(quick: bool, as_json: bool) -> int:
     if as_json:
         print_json({"status": WRONG if wrong else FINE, "findings": [asdict(finding) for finding in found]})
     elif wrong:
-        click.echo(f"\n{len(wrong)} to put right: {', '.join(finding.what for finding in wrong)}.")
+        say("", f"{len(wrong)} to put right: {', '.join(finding.what for finding in wrong)}.")
     else:
-        click.echo("\nEverything that is needed works.")
+        say("", "Everything that is needed works.")
     return 1 if wrong else 0
 
 
@@ -68,9 +69,10 @@ SIGNS = {FINE: ("✓", "green"), MISSING: ("–", "yellow"), WRONG: ("✗", "red
 
 def _tell(finding: Finding) -> None:
     sign, colour = SIGNS[finding.state]
-    click.echo(f"{click.style(sign, fg=colour)} {finding.what}: {finding.told}")
+    told = one_line(f"{finding.what}: {finding.told}")
+    click.echo(f"{click.style(sign, fg=colour)} {told}")
     if finding.remedy:
-        click.echo(f"    {finding.remedy}")
+        say(f"    {finding.remedy}")
 
 
 def _python() -> Iterator[Finding]:

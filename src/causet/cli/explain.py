@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from causet.cli.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
-from causet.cli.printing import json_option, print_json
+from causet.cli.printing import json_option, print_json, say, say_text
 from causet.cli.spark import spark_options
 from causet.cli.trace import execution
 
@@ -84,7 +84,6 @@ def explain(
         if as_json:
             print_json({**found.summary(), "faults": [fault_record(fault) for fault in faults]})
         else:
-            click.echo(found.told())
-            for line in fault_lines(source.faults):
-                click.echo(line)
+            say_text(found.told())
+            say(*fault_lines(source.faults))
     return UNKNOWN if faults else FINE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from causet.cli.inputs import (
     report_option,
     strict_option,
 )
-from causet.cli.printing import json_option
+from causet.cli.printing import json_option, json_text, say
 from causet.cli.spark import spark_options
 from causet.cli.trace import execution
 from causet.formats.execution import Fault
@@ -96,8 +95,7 @@ def verify(
                 click.echo(part, nl=False)
             click.echo()
         else:
-            for line in _told(verdict, status, faults):
-                click.echo(line)
+            say(*_told(verdict, status, faults))
         if report is not None:
             from causet.spark.reporting import verify_report
             from causet.view.page import write_text
@@ -118,7 +116,7 @@ def _json(verdict: Verdict, status: str, faults: Sequence[Fault]) -> Iterator[st
         "counts": verdict.counts,
         "faults": [fault_record(fault) for fault in faults],
     }
-    yield json.dumps(head, ensure_ascii=False)[:-1]
+    yield json_text(head)[:-1]
     for name in ("duplicates", "strangers", "undelivered", "violations"):
         rows: DataFrame = getattr(verdict, name)
         yield f', "{name}": ['
@@ -127,7 +125,7 @@ def _json(verdict: Verdict, status: str, faults: Sequence[Fault]) -> Iterator[st
                 record = row.asDict()
                 if "because" in record:
                     record["because"] = record["because"] or []
-                yield (", " if number else "") + json.dumps(record, ensure_ascii=False)
+                yield (", " if number else "") + json_text(record)
         yield "]"
     yield "}"
 

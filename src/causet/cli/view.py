@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from causet.cli.inputs import fault_lines, fault_record, input_options
-from causet.cli.printing import json_option, print_json
-from causet.model import BadInput, some_of
+from causet.cli.printing import json_option, print_json, say
+from causet.model import BadInput, printable, some_of
 
 if TYPE_CHECKING:
     from causet.formats.execution import Execution
@@ -104,10 +104,9 @@ def view(
         print_json({**told, "faults": [fault_record(fault) for fault in faults]})
         return 0
     for each in laid:
-        click.echo(f"{each.name}: {len(each.events):,} of {each.total:,} events. {each.verdict.sentence}")
-    for line in fault_lines(faults):
-        click.echo(line)
-    click.echo(f"→ {target}")
+        say(f"{printable(each.name)}: {len(each.events):,} of {each.total:,} events. {each.verdict.sentence}")
+    say(*fault_lines(faults))
+    say(f"→ {target}")
     return 0
 
 
@@ -157,8 +156,6 @@ def _drawn(found: Execution, wanted: Any, ascii_only: bool) -> int:
     click.echo(space_time(shown.events, width, marks, ascii_only, whole=shown.left_out is None))
     click.echo()
     for each in shown.violations:
-        click.echo(each.sentence)
-    click.echo(
-        shown.verdict.sentence if shown.left_out is None else f"{shown.verdict.sentence} {shown.left_out}"
-    )
+        say(each.sentence)
+    say(shown.verdict.sentence if shown.left_out is None else f"{shown.verdict.sentence} {shown.left_out}")
     return 0

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from causet.escapes import columns
 from causet.formats.execution import Fault
 from causet.formats.strict import show
 from causet.model import BadInput, some_of
@@ -156,9 +157,11 @@ class Audit:
         yield "The worst pairs of processes:"
         head = ("cause", "effect", "links", "wrong in file", "wrong in time", "worst skew", "")
         table = [head, *map(_cells, wrong)]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        widths = [max(map(columns, column)) for column in zip(*table, strict=True)]
         for row in table:
-            names = [f"{cell:<{width}}" for cell, width in zip(row[:2], widths[:2], strict=True)]
+            names = [
+                cell + " " * (width - columns(cell)) for cell, width in zip(row[:2], widths[:2], strict=True)
+            ]
             numbers = [f"{cell:>{width}}" for cell, width in zip(row[2:6], widths[2:6], strict=True)]
             yield "  " + "  ".join([*names, *numbers, row[6]]).rstrip()
         if self.wrong_pairs > len(wrong):

@@ -11,7 +11,7 @@ from pyspark.sql.window import Window
 
 from causet.formats.execution import GAP, MOST_TOLD, UNKNOWN_PARENT, Fault
 from causet.formats.strict import show
-from causet.model import BadInput
+from causet.model import BadInput, printable
 from causet.spark.census import RANK, Census, field
 from causet.spark.skeleton import (
     CYCLE,
@@ -88,7 +88,7 @@ def bad_input(notes: Notes, numbered: DataFrame, census: Census) -> BadEvents | 
     named = names_of(numbered, census, numbers)
     told = [event for number in numbers for event in named.get(number, [])]
     if kind == CYCLE:
-        ids = [named[number][0].id for number in [*numbers, numbers[0]]]
+        ids = [printable(named[number][0].id) for number in [*numbers, numbers[0]]]
         if len(ids) > SHOWN:
             ids[6:-5] = [f"… {len(ids) - 11} more …"]
         sentence = _SENTENCES[kind].format(" → ".join(ids))
