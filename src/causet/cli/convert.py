@@ -14,8 +14,7 @@ from causet.formats.execution import Execution
 from causet.formats.output import FORMS_OUT, Written, form_out, write_executions
 from causet.formats.registry import read_executions
 from causet.model import some_of
-
-FINE, UNKNOWN = 0, 3
+from causet.verdict import exit_code
 
 
 @click.command()
@@ -80,13 +79,17 @@ def convert(
         print_json(_summary(executions, written))
     else:
         say(*_told(executions, written))
-    return UNKNOWN if any(execution.faults for execution in executions) else FINE
+    return exit_code(_status(executions))
+
+
+def _status(executions: Sequence[Execution]) -> str:
+    return "unknown" if any(execution.faults for execution in executions) else "fine"
 
 
 def _summary(executions: Sequence[Execution], written: Sequence[Written]) -> dict[str, Any]:
     files = {number: str(file.path) for file in written for number in file.executions}
     return {
-        "status": "unknown" if any(execution.faults for execution in executions) else "fine",
+        "status": _status(executions),
         "executions": [
             {
                 "name": execution.name,

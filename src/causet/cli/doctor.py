@@ -18,6 +18,7 @@ from causet import __version__
 from causet.cli.printing import json_option, print_json, say
 from causet.escapes import one_line
 from causet.model import CausetError
+from causet.verdict import exit_code
 
 GIB = 1 << 30
 LITTLE_MEMORY, LITTLE_DISK = 2 * GIB, 2 * GIB
@@ -55,13 +56,14 @@ def doctor(quick: bool, as_json: bool) -> int:
             if not as_json:
                 _tell(finding)
     wrong = [finding for finding in found if finding.state == WRONG]
+    status = WRONG if wrong else FINE
     if as_json:
-        print_json({"status": WRONG if wrong else FINE, "findings": [asdict(finding) for finding in found]})
+        print_json({"status": status, "findings": [asdict(finding) for finding in found]})
     elif wrong:
         say("", f"{len(wrong)} to put right: {', '.join(finding.what for finding in wrong)}.")
     else:
         say("", "Everything that is needed works.")
-    return 1 if wrong else 0
+    return exit_code(status)
 
 
 SIGNS = {FINE: ("✓", "green"), MISSING: ("–", "yellow"), WRONG: ("✗", "red")}

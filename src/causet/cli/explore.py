@@ -17,6 +17,7 @@ from causet.cli.replay import drawn
 from causet.formats.files import new_file
 from causet.protocols import as_printed_rows, protocol_named
 from causet.simulate.schedule import names_in, renamed, replay, write_schedule
+from causet.verdict import exit_code, judged_status
 
 RUNS_ONLY = (
     "deliveries",
@@ -113,12 +114,13 @@ def explore(
             say(_told(scope, report))
     found = [(s, r) for s, r in reports if r.shortest is not None]
     complete = all(report.complete for _, report in reports)
+    status = judged_status(found, not complete, True)
     best = min(found, key=lambda pair: len(pair[1].shortest.steps), default=None)  # type: ignore[union-attr]
     text = None
     if best is not None and best[1].shortest is not None:
         text = write_schedule(best[1].shortest)
     if as_json:
-        print_json(_summary(kind.name, processes, messages, reports, text))
+        print_json({"status": status} | _summary(kind.name, processes, messages, reports, text))
     else:
         _show_best(best, text, output)
         for row in sorted(as_printed_rows(kind, as_printed) & NOT_SEEN.keys()):
@@ -126,7 +128,7 @@ def explore(
     if text is not None and output is not None:
         with new_file(output) as stream:
             stream.write(text.encode())
-    return 1 if found else 0 if complete else 3
+    return exit_code(status)
 
 
 def _told(named: Named, report: Report) -> str:

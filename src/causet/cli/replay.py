@@ -26,6 +26,7 @@ from causet.model import BadInput, Event, printable
 from causet.protocols import protocol_named
 from causet.simulate.schedule import Replay, Schedule, read_schedule
 from causet.simulate.schedule import replay as replayed
+from causet.verdict import exit_code, judged_status
 from causet.view.text import space_time
 
 MOST_DRAWN = 200
@@ -88,7 +89,13 @@ def replay(
         for event in result.events:
             click.echo(in_json(to_json(event)))
         say(*told, err=True)
-    return 1 if verdict.violations or verdict.duplicates or result.stuck or result.broken else 0
+    return exit_code(_status(result, verdict))
+
+
+def _status(result: Replay, verdict: Verdict) -> str:
+    """A schedule is a whole execution: nothing is unknown about it."""
+    bad = not verdict.ok or result.stuck or result.broken
+    return judged_status(bad, (), verdict.deliveries)
 
 
 def _read(path: Path) -> Schedule:
@@ -160,7 +167,7 @@ def _told(result: Replay, verdict: Verdict) -> list[str]:
 
 def _summary(result: Replay, verdict: Verdict) -> dict[str, Any]:
     return {
-        "status": verdict.status,
+        "status": _status(result, verdict),
         "events": verdict.events,
         "messages": verdict.messages,
         "violations": [

@@ -24,6 +24,7 @@ from causet.protocols import protocol_named
 from causet.simulate.network import Network
 from causet.simulate.record import Recorder
 from causet.simulate.workload import DELAYS, Workload, delay_of
+from causet.verdict import exit_code, judged_status
 
 FAR_BEYOND = 16
 """So many times its sensible size, and a protocol would fill any memory."""
@@ -135,11 +136,12 @@ def simulate(
             with trace_writer(output) as write:
                 recorder = Recorder(system, write)
                 result = run(kind, options, workload, network, observers=[recorder], progress=progress)
+    status = judged_status(result.bad, (), result.tally.deliveries)
     if as_json:
-        print_json({**result.summary(), "groups": groups, "seed": seed})
+        print_json({"status": status, **result.summary(), "groups": groups, "seed": seed})
     else:
         say(*_told(result, output))
-    return 1 if result.bad else 0
+    return exit_code(status)
 
 
 def _told(result: Run, output: Path | None) -> list[str]:

@@ -21,6 +21,7 @@ from causet.cli.spark import spark_options
 from causet.cli.trace import execution
 from causet.formats.execution import Fault
 from causet.model import some_of
+from causet.verdict import exit_code
 from causet.view.proofs import proof
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from causet.spark.verification import Verdict
 
-EXIT_CODES = {"valid": 0, "vacuous": 0, "invalid": 1, "unknown": 3}
 TOLD = 20
 """Findings of one kind that are told to people; all are in the JSON."""
 
@@ -103,7 +103,7 @@ def verify(
             title = f"causet verify {' '.join(path.name for path in inputs[:3])}"
             made = verify_report(title, source.events, verdict, status, faults)
             write_text(report, made.page())
-    return EXIT_CODES[status]
+    return exit_code(status)
 
 
 def _json(verdict: Verdict, status: str, faults: Sequence[Fault]) -> Iterator[str]:

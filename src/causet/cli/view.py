@@ -90,11 +90,11 @@ def view(
 
     title = " ".join(path.name or str(path) for path in inputs[:3])
     faults = [*found.faults]
-    laid = [view_of(found.events, found.name or title, wanted)]
+    laid = [view_of(found.events, found.name or title, wanted, found.faults)]
     if compare is not None:
         other = _one((compare,), form, execution, options)
         faults += other.faults
-        laid.append(view_of(other.events, other.name or compare.name, wanted))
+        laid.append(view_of(other.events, other.name or compare.name, wanted, other.faults))
         title += f" and {compare.name}"
     write_text(target, page("view" if compare is None else "compare", title, laid))
     if as_json:
@@ -115,7 +115,7 @@ def _about(laid: Laid) -> dict[str, Any]:
         "events": laid.total,
         "shown": len(laid.events),
         "status": laid.verdict.status,
-        "violations": len(laid.violations),
+        "violations": laid.found,
     }
 
 
@@ -143,7 +143,7 @@ def _drawn(found: Execution, wanted: Any, ascii_only: bool) -> int:
     from causet.view.payload import Laid
     from causet.view.text import space_time
 
-    laid = judged(Laid.of(found.name, found.events))
+    laid = judged(Laid.of(found.name, found.events), found.faults)
     shown = wanted.of(laid)
     if len(shown.events) > MOST_ROWS:
         raise BadInput(

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
+from causet.check.sound import TWO_EVENTS, TWO_IDS, TWO_SENDS
 from causet.formats.execution import GAP, MOST_TOLD, UNKNOWN_PARENT, Fault
 from causet.formats.strict import show
 from causet.model import BadInput, printable
@@ -104,9 +105,9 @@ def bad_input(notes: Notes, numbered: DataFrame, census: Census) -> BadEvents | 
 
 
 _SENTENCES = {
-    REPEATED_EVENT: "two events have process {process} and seq {seq}",
-    REPEATED_ID: "two events have the id {id}",
-    SENT_TWICE: "the message {message} is sent twice",
+    REPEATED_EVENT: TWO_EVENTS,
+    REPEATED_ID: TWO_IDS,
+    SENT_TWICE: TWO_SENDS,
     CYCLE: "the trace has a cycle, in which an event happened before itself: {}",
 }
 """What makes a trace bad input, in the order in which it is told."""
