@@ -368,11 +368,7 @@ def small_disk(place: Path, size: str) -> Iterator[Callable[[str], None]]:
     if made.returncode:
         pytest.skip("a small disk needs the right to mount one")
     try:
-        yield (
-            lambda larger: (
-                subprocess.run(["mount", "-o", f"remount,size={larger}", str(place)], check=True) and None
-            )
-        )
+        yield lambda larger: _remount(place, larger)
     finally:
         subprocess.run(["umount", "-l", str(place)], check=True)
 
