@@ -24,8 +24,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from causet.model import BadInput, BadStamp, CausetError
+from causet.spark.checkpoints import Checkpoint, read_checkpoint
 from causet.spark.merging import Times, problems
 from causet.spark.packing import FAULT, SIZE
 from causet.stamp import HEARTBEAT
@@ -1047,20 +1049,27 @@ def check_checkpoint(made: dict[str, Any], folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("fsync", "replace"):
             patch.setattr(os, name, partial(noted_call, calls, name, getattr(os, name)))
-        kind(home).settle("merge", {"buckets": 4, "form": None}, {"query": "q", "version": 0, "fixed": 0})
+        given = {"query": "q", "version": 0, "fixed": 0, "settings": 0}
+        kind(home).settle("merge", {"buckets": 4, "form": None}, given, {"epsilon": "1s"})
     assert calls == ["fsync", "replace"], "there as a whole, or not at all"
     found = opened("merge", {"buckets": 4})
     assert found == {
-        "version": 1,
+        "version": 2,
         "command": "merge",
         "fixed": {"buckets": 4, "form": None},
         "query": "q",
+        "settings": {"epsilon": "1s"},
     }
+    name = (home / "name").read_text()
+    assert kind(home).look() == (name, False) and len(name) == 32
+    (home / "name").unlink()
+    refuses(lambda: opened("merge", {"buckets": 4}), "name is missing")
+    (home / "name").write_text(name)
     refuses(lambda: opened("deliver", {"buckets": 4}), "checkpoint of causet merge")
     refuses(lambda: opened("merge", {"buckets": 8}), "made with buckets = 4, and now it is 8")
     refuses(lambda: opened("merge", {"buckets": 4, "form": "x"}), "made with form = None")
-    (home / "causet.json").write_text(json.dumps({**found, "version": 2}))
-    refuses(lambda: opened("merge", {"buckets": 4}), "checkpoint of version 2")
+    (home / "causet.json").write_text(json.dumps({**found, "version": 1}))
+    refuses(lambda: opened("merge", {"buckets": 4}), "checkpoint of version 1")
     for text, said in (
         ("{", "is damaged"),
         ("[1]", "is not a checkpoint's"),
@@ -1076,8 +1085,9 @@ def check_checkpoint(made: dict[str, Any], folder: Path) -> None:
     shutil.rmtree(home / "spark")
     with kind(home) as first:
         first.opened("merge", {})
-        refuses(lambda: opened("merge", {}), "somebody else runs with the checkpoint")
+        refuses(lambda: opened("merge", {}), "another process runs with the checkpoint")
     assert opened("merge", {}) is None
+    assert (home / "name").read_text() == name, "a query keeps its name"
     spark = home / "spark"
     for place in ("offsets", "commits", "sources/0"):
         (spark / place).mkdir(parents=True)
@@ -1089,16 +1099,37 @@ def check_checkpoint(made: dict[str, Any], folder: Path) -> None:
         entry = {"path": f"{here.as_uri()}{log}", "batchId": log}
         (spark / f"sources/0/{log}").write_text(f"v1\n{json.dumps(entry)}")
     kind(home).check_files()
+    assert kind(home).pending() == 2 and kind(home).files_of(2) == []
+    assert kind(home).files_of(1) == [Path(f"{here}1"), Path(f"{here}2")]
     (spark / "offsets/2").unlink()
     refuses(kind(home).check_files, f"{here}{1} is gone")
     Path(f"{here}1").touch()
     refuses(kind(home).check_files, f"{here}{2} is gone")
+    for left_out in (False, True):
+        kind(home).judge(1, {f"{here}2": "is cut"}, left_out)
+        kind(home).check_files()
+        assert kind(home).verdicts(1) == ({f"{here}2": "is cut"} if left_out else {})
+        assert kind(home).verdicts(0) == {}
+    (home / "verdicts/1.json").unlink()
     Path(f"{here}2").touch()
     kind(home).check_files()
     for log in (1, 2):
         Path(f"{here}{log}").unlink()
+    kind(home).judge(1, {"a": "is cut"})
+    kind(home).judge(2, {"a": "is cut"})
+    for moment in (9, 10):
+        kind(home).end(moment)
+    kind(home).prune()
+    assert kind(home).verdicts(1) and len(list((home / "ends").iterdir())) == 2
     (spark / "commits/1").touch()
     kind(home).check_files()
+    kind(home).prune()
+    assert not kind(home).verdicts(1) and kind(home).verdicts(2)
+    assert [each.name for each in (home / "ends").iterdir()] == ["10.json"]
+    with kind(folder / f"{home.name} refused/state") as refused:
+        refused.opened("merge", {})
+        refused.withdraw()
+    assert not (folder / f"{home.name} refused").exists()
     with kind(None) as passing:
         passing.settle("merge", {}, {})
         assert passing.folder.exists()
@@ -1112,11 +1143,184 @@ def checkpoints(line: str, becomes: str, rule: str) -> None:
     mutant("checkpoint", "spark.checkpoints", line, becomes, rule)
 
 
+PLANNED, ASKED = {"patience": "1s", "strict": True}, {"patience": "9s", "strict": False}
+
+
+class Planned:
+    """A query on a checkpoint in which a batch was planned with other settings, and not committed. What Spark
+    would do is noted: with which settings, without which files, with which rows in addition, whether for that
+    batch alone, and which settings were written down by then."""
+
+    def __init__(self, module: Any, home: Path, damaged: Sequence[str] = (), strict: bool = False) -> None:
+        with Checkpoint(home) as self.kept:
+            self.kept.opened("deliver", {})
+            self.kept.settle("deliver", {}, {"form": "parquet", "written_as": "parquet"}, PLANNED)
+        for name in ("offsets", "commits", "sources/0"):
+            (self.kept.spark / name).mkdir(parents=True)
+        self.plan(3)
+        self.damaged = set(damaged)
+        self.later = list[str]()
+        """files that a later batch finds damaged"""
+        self.broken = False
+        """whether every batch fails, for another reason"""
+        self.calls: list[tuple[Any, ...]] = []
+        module.run = self.run
+        module.examine = self.examine
+        module.unreadable_rows = lambda schema, verdicts: "".join(verdicts).encode()
+        module.columns_of = lambda messages: T.StructType()
+        module.has_state = lambda *_: True
+        module.from_spark = lambda error: isinstance(error, ValueError)
+        asked = module.Asked("deliver", "in", "out", {}, {**ASKED, "strict": strict})
+        begun = read_checkpoint(home)
+        self.query = module.Query(asked, self.kept, Path("in"), "", T.StructType(), MagicMock(form=""), begun)
+        self.query.messages = lambda spark, without=(): without
+        self.progress = SimpleNamespace(counts={"delivered": 4}, taken=4, unreadable={})
+
+        def blobs(*given: Any) -> Any:
+            return SimpleNamespace(given=given, schema=T.StructType())
+
+        operator = module.Operator("causet", blobs, self.held)
+        self.go = partial(self.query.run, None, operator, self.progress, None)
+
+    def examine(self, files: Sequence[Path], *_: object) -> dict[str, str]:
+        return {str(each): "is cut" for each in files if str(each) in self.damaged}
+
+    def plan(self, batch: int) -> None:
+        """A batch of two files."""
+        (self.kept.spark / f"offsets/{batch}").write_text(f'v1\n{{}}\n{{"logOffset":{batch}}}')
+        entries = [json.dumps({"path": f"file:/{batch}{name}", "batchId": batch}) for name in "ab"]
+        (self.kept.spark / f"sources/0/{batch}").write_text("\n".join(["v1", *entries]))
+
+    def held(self, *_: object) -> int:
+        self.calls.append(("held",))
+        return 2
+
+    def run(self, blobs: Any, *_: object, more: bytes | None = None, alone: bool = False) -> None:
+        assert len(self.calls) < 20, "it comes to an end"
+        settings, without = blobs.given
+        known = json.loads((self.kept.folder / "causet.json").read_bytes())["settings"]["patience"]
+        self.calls.append((settings["patience"], settings["strict"], list(without), more, alone, known))
+        if self.broken:
+            raise ValueError
+        if not alone and self.later:
+            self.plan(4)
+            self.damaged |= {self.later.pop()}
+            raise ValueError
+        batch = self.kept.pending()
+        if batch is not None:
+            if self.damaged & {str(each) for each in self.kept.files_of(batch)} - set(without):
+                raise ValueError
+            (self.kept.spark / f"commits/{batch}").touch()
+
+
+@check_of("spark.query")
+def check_query(made: dict[str, Any], folder: Path) -> None:
+    """A planned batch is run first, alone, with the settings of its plan; files that cannot be read are left
+    out of their batch only."""
+    module = made["spark.query"]
+    home = folder / f"query {len(list(folder.iterdir()))}"
+    plain = Planned(module, home / "plain")
+    books = plain.go()
+    ran: list[Any] = [("1s", False, [], None, True, "1s"), ("9s", False, [], None, False, "9s")]
+    assert plain.calls == [("held",), *ran, ("held",)]
+    assert (books.held_before, books.counts, books.held) == (2, {"delivered": 4, "read": 4}, 2)
+
+    damaged = Planned(module, home / "damaged", ["/3b"])
+    damaged.later = ["/4a"]
+    assert damaged.go().unreadable_files == 2 == len(damaged.progress.unreadable)
+    assert [call for call in damaged.calls if call != ("held",)] == [
+        ("1s", False, [], None, True, "1s"),
+        ("1s", False, ["/3b"], b"/3b", True, "1s"),
+        ("9s", False, [], None, False, "9s"),
+        ("9s", False, ["/4a"], b"/4a", True, "9s"),
+        ("9s", False, [], None, False, "9s"),
+    ]
+
+    strict = Planned(module, home / "strict", ["/3b"], strict=True)
+    refuses(strict.go, "/3b cannot be read: is cut; mend it or take it away, or run without --strict")
+    assert strict.kept.pending() == 3 and strict.kept.verdicts(3) == {}
+    assert strict.calls[-1] == ("1s", True, [], None, True, "1s"), "strict then and strict now"
+
+    other = Planned(module, home / "other")
+    other.query.source = "a topic"
+    other.damaged = {"/3a"}
+    raises(other.go, ValueError)
+    broken = Planned(module, home / "broken")
+    broken.broken = True
+    raises(broken.go, ValueError)
+
+
+def raises(act: Callable[[], object], kind: type[Exception]) -> None:
+    try:
+        act()
+    except kind:
+        return
+    raise AssertionError("it went on")
+
+
+def queries(line: str, becomes: str, rule: str) -> None:
+    mutant("query", "spark.query", line, becomes, rule)
+
+
+queries("runs.alone(pending, self._settings_of_planned())", "pass", "a planned batch is run first")
+queries(
+    "runs.alone(pending, self._settings_of_planned())",
+    "runs.alone(pending, asked.settings)",
+    "a planned batch has its settings",
+)
+queries(
+    "            if self.begun is None:\n                self._settle(columns)\n",
+    "            self._settle(columns)\n",
+    "new settings wait for the planned batch",
+)
+queries(
+    "        if self.begun is not None:\n            self._s",
+    "        if ():\n            self._s",
+    "new settings count",
+)
+queries("recorded.get(STRICT)) and", "recorded.get(STRICT)) or", "strict then and now is strict")
+queries("list(verdicts)))", "()))", "a file with a verdict is left out")
+queries("unreadable_rows(blobs.schema, verdicts) if verdicts else None", "None", "a file is named")
+queries("self.progress.unreadable.update(verdicts)", "pass", "unreadable files are counted")
+queries("            kept.judge(batch, {**known, **found})\n", "", "a verdict is written down")
+queries("if not settings.get(STRICT):", "if True:", "strict stops")
+queries("        if not found:\n            raise error\n", "", "another error is not a file's")
+queries("self.alone(batch, settings)", "pass", "a batch with a verdict is run alone")
+queries(
+    "held_before = self._held(spark, operator) if self.begun is not None else 0",
+    "held_before = 0",
+    "what was held before counts",
+)
+
+
 checkpoints("fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)", "pass", "one run at a time")
-checkpoints("if begun < 0 or (", "if begun < 0 or not (", "files of a batch that ended may go")
+checkpoints("return planned if planned > committed", "return planned if True", "what is committed has ended")
+checkpoints("return planned if planned > committed", "return planned if False", "a batch is run to its end")
 checkpoints("if first < entry", "if first <= entry", "files of earlier batches may go")
-checkpoints("<= last and not path", "< last and not path", "files of a batch that did not end must stay")
+checkpoints(
+    'entry["batchId"] <= last:', 'entry["batchId"] < last:', "files of a batch that did not end must stay"
+)
 checkpoints("Path(unquote(urlsplit(entry", "Path((urlsplit(entry", "names may have blanks")
+checkpoints("and str(path) not in unreadable", "", "a damaged file may go")
+checkpoints("return files if left_out else {}", "return files", "strict leaves nothing out")
+checkpoints("return files if left_out else {}", "return {}", "a verdict counts")
+checkpoints('f"verdicts/{batch}.json", json', '"verdicts/1.json", json', "a verdict is for one batch")
+checkpoints("for moment in ends[:-1]:", "for moment in ends:", "the last end stays")
+checkpoints("for moment in ends[:-1]:", "for moment in ():", "ends do not pile up")
+checkpoints("if batch <= committed:", "if True:", "a verdict stays until its batch is committed")
+checkpoints("if batch <= committed:", "if False:", "verdicts do not pile up")
+checkpoints(
+    "        if self.pending() is not None:\n            return\n        committed",
+    "        committed",
+    "a batch that is run again reads the same ends",
+)
+checkpoints('"settings": dict(settings or {})}', "**kept}", "a planned batch keeps its settings")
+checkpoints(
+    "        if not self.name:\n            if", "        if True:\n            if", "a query keeps its name"
+)
+checkpoints(
+    "for folder in (self.ends, *self._made):", "for folder in (self.ends,):", "what is refused leaves nothing"
+)
 checkpoints('if found["command"] != command:', "if False:", "the checkpoint of another command is refused")
 checkpoints('if found["fixed"].get(name) != value:', "if False:", "other settings are refused")
 checkpoints(
@@ -1125,10 +1329,8 @@ checkpoints(
     "a setting that was none is one too",
 )
 checkpoints('if found["version"] != VERSION:', "if False:", "a checkpoint of another version is refused")
-checkpoints("if any(self.spark.glob(", "if False and any(self.spark.glob(", "what is not ours is refused")
-checkpoints(
-    '{**kept, "version": VERSION, ', '{"version": VERSION, **kept, ', "what is kept does not hide the version"
-)
+checkpoints("and any(self.spark.glob(", "and False and any(self.spark.glob(", "what is not ours is refused")
+checkpoints("{**kept, **about, ", "{**about, **kept, ", "what is kept does not hide the version")
 checkpoints("                os.fsync(stream.fileno())\n", "", "what a query is is on the disk")
 checkpoints("        if self.passing:\n", "        if True:\n", "the checkpoint of a user stays")
 checkpoints("        if self.passing:\n", "        if False:\n", "a passing checkpoint goes")
@@ -1183,7 +1385,9 @@ def check_files(made: dict[str, Any], folder: Path) -> None:
     sink = sink_of(made, home)
     home.mkdir()
     (home / ".left by who was killed").touch()
-    sink.prepare(fresh=True)
+    sink.check("q", fresh=True)
+    assert not home.with_name(f"{home.name}-diverted").exists()
+    sink.claim("q", {"command": "deliver", "checkpoint": str(folder), "source": "in"})
     (home / ".left by who was killed").unlink()
     lines = [[f"{number}\n"] for number in range(40)]
 
@@ -1193,7 +1397,7 @@ def check_files(made: dict[str, Any], folder: Path) -> None:
         return Written({name: files for name, files in parts.items() if files})
 
     def found(where: Path) -> list[str]:
-        return "".join(file.read_text() for file in sorted(where.iterdir())).split()
+        return "".join(file.read_text() for file in sorted(where.glob("[!_]*"))).split()
 
     sink.write(batch(lines[:14], [["x\n"]]), 0)
     (home / ".batch-0000000001.part").mkdir()
@@ -1203,20 +1407,38 @@ def check_files(made: dict[str, Any], folder: Path) -> None:
     sink.write(batch(lines[18:20]), 2)
     assert found(home) == [str(number) for number in range(20)]
     assert found(home.with_name(f"{home.name}-diverted")) == ["x", "y", "z"]
-    refuses(lambda: sink.prepare(fresh=True), "is not empty, and this is a new query")
     (home / ".batch-0000000003.part").mkdir()
-    sink.prepare(fresh=False)
+    for fresh in (True, False):
+        sink.check("q", fresh)
+        refuses(partial(sink.check, "r", fresh), "is the sink of another query, causet deliver of in: go on")
+    refuses(partial(sink_of(made, home).claim, "r", {}), "is the sink of another query")
+    sink_of(made, home).claim("q", {})
     sink.clean()
     assert not [each for each in home.iterdir() if each.name.startswith(".")]
+    mark = made["spark.batches"].MARK
+    for where in (home.with_name(f"{home.name}-diverted"), home):
+        (where / mark).unlink()
+        refuses(partial(sink.check, "q", False), f"{where} has lost {mark}")
+        (where / mark).write_text('{"query": "q"}')
+    (home / mark).unlink()
+    refuses(partial(sink.check, "q", True), "is not empty, and this is a new query")
+    (home / mark).write_text('{"query": "gone", "checkpoint": "nowhere"}')
+    refuses(partial(sink.check, "q", True), "whose checkpoint nowhere is gone")
+
+    late = sink_of(made, folder / f"{home.name} late")
+    late.claim("q", {})
+    late.withdraw()
+    assert not late.folder.exists() and not late.folder.with_name(f"{late.folder.name}-diverted").exists()
 
     alone = sink_of(made, folder / f"{home.name} alone", aside=False)
-    alone.prepare(fresh=True)
+    alone.claim("q", {})
+    assert not alone.folder.with_name(f"{alone.folder.name}-diverted").exists()
     alone.write(Written({"": lines[:3]}), 0)
     alone.write(Written({"": lines[:2]}), 0)
     assert found(alone.folder) == ["0", "1"]
     (folder / "full-diverted").mkdir(exist_ok=True)
     (folder / "full-diverted/batch").touch()
-    refuses(lambda: sink_of(made, folder / "full").prepare(fresh=True), "is not empty")
+    refuses(lambda: sink_of(made, folder / "full").check("q", fresh=True), "is not empty")
 
 
 def files(line: str, becomes: str, rule: str) -> None:
@@ -1253,10 +1475,32 @@ files(
     "            pass",
     "what was half written goes away",
 )
-files("if fresh and rows:", "if False:", "rows of another query are not mixed in")
-files('if not name.startswith((".", "_"))', 'if not name.startswith("_")', "what was half written is no row")
-files("if fresh and rows:", "if rows:", "a query goes on in its folder")
-files("*([diverted_beside(self.folder)] if self.aside else [])", "", "the folder beside it too")
+files("elif _rows_in(folder):", "elif False:", "rows of another query are not mixed in")
+files(
+    'not each.name.startswith((".", "_"))', 'not each.name.startswith("_")', "what was half written is no row"
+)
+files("            elif not fresh:\n", "            elif False:\n", "a sink that was made anew is refused")
+files(
+    "if owner is not None:\n                _check",
+    "if owner is not None and not fresh:\n                _check",
+    "a lost checkpoint is refused",
+)
+files('    if owner.get("query") == name:\n        return\n', "    return\n", "a sink has one owner")
+files(
+    "            else:\n                _check_owner",
+    "            elif False:\n                _check_owner",
+    "of two queries one gets the sink",
+)
+files("        os.link(beside, file)", "        os.replace(beside, file)", "an owner stays")
+files("    if Path(checkpoint).is_dir():", "    if True:", "a lost checkpoint is told apart")
+files(
+    "(self.folder, diverted_beside(self.folder)) if self.aside",
+    "(self.folder,) if self.aside",
+    "the folder beside it too",
+)
+files(
+    "        for folder in self._claimed:\n", "        for folder in ():\n", "what is refused leaves nothing"
+)
 
 
 # ---------------------------------------------------------------- what cannot be a stamp

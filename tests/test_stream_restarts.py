@@ -24,10 +24,6 @@ from test_stream_commands import causet, rows_in
 SMALL = ["--buckets", 2, "--files-per-batch", 1, "--json"]
 
 
-class Died(Exception):
-    """In the place of a process that is killed."""
-
-
 def dies_after_writing(patch: pytest.MonkeyPatch, which: Callable[[int, Any], bool]) -> None:
     """A batch is in the sink, and Spark does not know it yet: there the run ends, the first time."""
     write = FileSink.write
@@ -37,7 +33,7 @@ def dies_after_writing(patch: pytest.MonkeyPatch, which: Callable[[int, Any], bo
         write(self, rows, batch)
         if left[0] and which(batch, self):
             left[0] = False
-            raise Died("the run ends here")
+            raise BadInput("the run ends here")
 
     patch.setattr(FileSink, "write", written)
 
@@ -65,7 +61,7 @@ def test_a_batch_that_was_written_is_run_again_with_the_settings_it_was_planned_
     command = ["deliver", inbox, tmp_path / "out", "--patience", "1h", *SMALL]
     with pytest.MonkeyPatch.context() as patch:
         dies_after_writing(patch, lambda _, sink: any(each["source"] == "b" for each in rows_in(sink.folder)))
-        with pytest.raises(BadInput, match="the run ends here"):
+        with pytest.raises(BadInput, match=r"^the run ends here$"):
             causet(*command, "--missing", "flag")
     written = bytes_in(tmp_path / "out")
     found = told(*command, "--missing", "divert")
@@ -85,11 +81,11 @@ def test_a_merge_too(tmp_path: Path) -> None:
     now = 1_700_000_000_000
     lines = [{"source": "a", "sequence": n, "rc": now + 10 * n, "r": now + 10 * n} for n in range(1, 9)]
     lines.append({"source": "b", "sequence": 1, "rc": now + 45, "r": now + 45})
-    inbox = write_parquet(tmp_path / "in", lines, 10)
+    inbox = write_files(tmp_path / "in", lines, 10)
     command = ["merge", inbox, tmp_path / "out", "--delta", "1ms", *SMALL]
     with pytest.MonkeyPatch.context() as patch:
         dies_after_writing(patch, lambda *_: True)
-        with pytest.raises(BadInput, match="the run ends here"):
+        with pytest.raises(BadInput, match=r"^the run ends here$"):
             causet(*command, "--epsilon", "1ms")
     written = bytes_in(tmp_path / "out")
     assert [row["sequence"] for row in rows_in(tmp_path / "out")] == [1, 2, 3, 4]
@@ -309,7 +305,7 @@ def test_a_batch_that_is_run_again_uses_the_verdict_though_the_file_is_gone(tmp_
     command = ["deliver", tmp_path / "in", tmp_path / "out", "--missing", "wait", *SMALL]
     with pytest.MonkeyPatch.context() as patch:
         dies_after_writing(patch, lambda *_: bool(rows_in(tmp_path / "out-diverted")))
-        with pytest.raises(BadInput, match="the run ends here"):
+        with pytest.raises(BadInput, match=r"^the run ends here$"):
             causet(*command)
     written = bytes_in(tmp_path / "out-diverted")
     assert written
