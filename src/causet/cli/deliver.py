@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from causet.cli.printing import print_json
+from causet.cli.printing import print_json, say
 from causet.cli.streams import Options, Ran, stream_options, streaming
 from causet.delivery import WAIT
 from causet.model import BadInput, printable
@@ -137,13 +137,13 @@ def deliver(
         from causet.view.page import write_text
 
         title = f"causet deliver {options.source}"
-        made = stream_report(title, ran.progress, ran.books.held, _blocked(ran))
+        made = stream_report(title, ran.progress, ran.books.held, _blocked(ran), ran.books.balance)
         write_text(options.report, made.page())
     _tell(ran, parent is not None, elsewhere, options.as_json)
     columns = ran.query.schema.names if ran.query.schema else []
     again = ran.count("duplicates") + ran.count("conflicts")
     if again and by is None and "receiver" in columns and not options.as_json:
-        click.echo("there is a column receiver: if numbers count for each receiver, use --by receiver")
+        say("there is a column receiver: if numbers count for each receiver, use --by receiver")
     ran.check_books()
     return FINE
 
@@ -189,14 +189,14 @@ def _tell(ran: Ran, by_parent: bool, elsewhere: list[tuple[str, str, str]], as_j
         return
     words = {name: name for name in ("flagged", "late", "diverted")}
     words |= {"refused": "not messages", "conflicts": "conflicts", "duplicates": "duplicates dropped"}
-    click.echo(ran.words([f"delivered {ran.count('delivered'):,}"], words))
+    say(ran.words([f"delivered {ran.count('delivered'):,}"], words))
     if share is not None:
-        click.echo(f"{share:.0%} of the messages name a cause; the others wait for nothing")
+        say(f"{share:.0%} of the messages name a cause; the others wait for nothing")
     if held:
         reason = f", the oldest waits for {blocked}" if blocked else ""
-        click.echo(f"{held:,} still held{reason}")
+        say(f"{held:,} still held{reason}")
     for message, _, receiver in elsewhere:
-        click.echo(
+        say(
             f"{message} came, for receiver {receiver}: the numbers seem to run across receivers; leave --by "
             "out, or name the column within which each source numbers its messages"
         )

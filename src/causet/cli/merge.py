@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from causet.cli.printing import print_json
+from causet.cli.printing import print_json, say
 from causet.cli.streams import Options, stream_options, streaming
 from causet.model import printable
 
@@ -92,7 +92,8 @@ def merge(
         from causet.spark.reporting import stream_report
         from causet.view.page import write_text
 
-        made = stream_report(f"causet merge {options.source}", ran.progress, held, slowest)
+        title = f"causet merge {options.source}"
+        made = stream_report(title, ran.progress, held, slowest, ran.books.balance)
         write_text(options.report, made.page())
     if options.as_json:
         print_json(
@@ -107,11 +108,11 @@ def merge(
     else:
         words = {"late": "late", "diverted": "diverted", "refused": "not messages"}
         words |= {"conflicts": "conflicts", "duplicates": "duplicates dropped", "heartbeats": "heartbeats"}
-        click.echo(ran.words([f"delivered {ran.count('delivered'):,}"], words))
+        say(ran.words([f"delivered {ran.count('delivered'):,}"], words))
         if held:
             last = f"{printable(slowest)}, last at {live[slowest]}" if slowest else ""
             wait = f", until more is heard of {last}" if last else ""
-            click.echo(f"{held:,} still held{wait}")
+            say(f"{held:,} still held{wait}")
         ran.say_more()
     ran.check_books()
     return FINE
