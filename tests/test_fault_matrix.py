@@ -86,7 +86,7 @@ class Medium:
         self.policy = ["--missing", "wait"]
         if kind == "Kafka":
             topics: Any = import_module("confluent_kafka.admin")
-            self.admin = topics.AdminClient({"bootstrap.servers": broker.address})
+            self.admin = topics.AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
             for made in self.admin.create_topics([topics.NewTopic(self.name, 2)]).values():
                 made.result(30)
 
@@ -105,7 +105,7 @@ class Medium:
         elif self.kind == "Parquet":
             write_parquet(self.folder / "in", mine, 15)
         else:
-            producer = client().Producer({"bootstrap.servers": self.broker.address})
+            producer = client().Producer({"bootstrap.servers": self.broker.address, "log_level": 0})
             for each in mine:
                 producer.produce(self.name, json.dumps(each).encode(), each["source"].encode())
             assert producer.flush(60) == 0
