@@ -336,7 +336,7 @@ def test_a_table_that_is_no_text_is_refused(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------- tables as Parquet
 
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"key": "x", "after": None, "who": "a", "at": 3, "note": None, "time": "late"},
     {"key": "y", "after": "x", "who": "b", "at": 1, "note": "n", "time": None},
     {"key": "z", "after": '["x","y"]', "who": "b", "at": 2, "note": None, "time": None},
@@ -361,13 +361,19 @@ def as_table(path: Path, rows: list[dict[str, Any]]) -> Path:
 def test_a_table_has_the_same_events_in_every_form(name: str, tmp_path: Path) -> None:
     """By its name, by its options, and in a folder. A column `time` that is not named as one is a column."""
     path = as_table(tmp_path / name, ROWS)
-    columns = {"id": "key", "parent": "after", "process": "who", "time": "at"}
+    columns: dict[str, Any] = {"id": "key", "parent": "after", "process": "who", "time": "at"}
     expected = [
         Event("a", 1, id="x", time=3, extra={"time_": "late"}),
         Event("b", 1, id="y", parents=("x",), time=1, extra={"note": "n"}),
         Event("b", 2, id="z", parents=("x",), time=2),
     ]
-    for paths, form in ((path, None), (path, "events"), (tmp_path, None), ([tmp_path], "events")):
+    cases: list[tuple[Any, str | None]] = [
+        (path, None),
+        (path, "events"),
+        (tmp_path, None),
+        ([tmp_path], "events"),
+    ]
+    for paths, form in cases:
         (execution,) = read_executions(paths, form, **columns)
         assert list(execution.events) == expected, (paths, form)
         assert execution.faults == ()
@@ -386,7 +392,7 @@ def test_a_table_has_the_same_events_in_every_form(name: str, tmp_path: Path) ->
     ],
 )
 def test_bad_values_of_a_table_are_told_in_the_same_words_in_every_form(
-    name: str, change: dict[str, Any], columns: dict[str, str], said: str, tmp_path: Path
+    name: str, change: dict[str, Any], columns: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     texts = [{key: None if value is None else str(value) for key, value in row.items()} for row in ROWS]
     path = as_table(tmp_path / name, [*texts[:2], {**texts[2], **change}])
@@ -408,7 +414,7 @@ def test_types_of_parquet_in_the_columns_that_are_named(tmp_path: Path) -> None:
     """Ids are numbers or dictionaries, causes are lists, and times are timestamps of any unit."""
     day = datetime.datetime(2024, 1, 2, 3, 4, 5)
     for unit in ("s", "ms", "us", "ns"):
-        columns = {
+        columns: dict[str, Any] = {
             "id": pa.array([7, 8], pa.int16()),
             "causes": pa.array([None, [7]], pa.list_(pa.int64())),
             "who": pa.array(["p", "q"]).dictionary_encode(),
@@ -416,7 +422,7 @@ def test_types_of_parquet_in_the_columns_that_are_named(tmp_path: Path) -> None:
             "nan": [float("nan"), 1.5],
         }
         pq.write_table(pa.table(columns), tmp_path / "t.parquet")
-        named = {"id": "id", "parent": "causes", "process": "who", "time": "at"}
+        named: dict[str, Any] = {"id": "id", "parent": "causes", "process": "who", "time": "at"}
         (execution,) = read_executions(tmp_path / "t.parquet", **named)
         assert list(execution.events) == [
             Event("p", 1, id="7", time=1704164645 * 10**9),

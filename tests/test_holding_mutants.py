@@ -11,6 +11,7 @@ from test_holding import compare, compare_circles
 from test_pipeline_mutants import Change, modules
 from test_poisoned_deliver import (
     check,
+    test_a_clock_that_is_set_back_does_not_prolong_patience,
     test_a_forged_number_of_another_source_is_a_conflict_with_the_first_that_came,
     test_a_heartbeat_is_counted_and_is_not_a_message,
     test_what_follows_a_diverted_message_is_held_and_the_report_says_so,
@@ -26,6 +27,7 @@ RULES = [
 ]
 """Each a test of one rule, of a module."""
 TOLD = (
+    test_a_clock_that_is_set_back_does_not_prolong_patience,
     test_a_forged_number_of_another_source_is_a_conflict_with_the_first_that_came,
     test_a_heartbeat_is_counted_and_is_not_a_message,
     test_what_follows_a_diverted_message_is_held_and_the_report_says_so,
@@ -69,15 +71,7 @@ MUTANTS = [
         "release", "            status[row] = DELIVERED\n", "            pass\n", "what leaves is delivered"
     ),
     mutant("release", "            if unmet:\n", "            if False:\n", "who misses a cause is flagged"),
-    mutant(
-        "release", "            if claimed[row] or follows:", "            if follows:", "a named one is late"
-    ),
-    mutant(
-        "release",
-        "            if claimed[row] or follows:",
-        "            if claimed[row]:",
-        "one that leaves after its successor is late",
-    ),
+    mutant("release", "            if claimed[row]:", "            if False:", "a named one is late"),
     mutant(
         "release",
         "            drags = drags or overdue[row]\n",
@@ -237,18 +231,30 @@ MUTANTS = [
         "range(len(self.sizes) - 1, len(self.sizes) - 2, -1)",
         "older fingerprints are known",
     ),
-    mutant("marks", "        if merges:\n", "        if False:\n", "segments that become one stay sorted"),
     mutant(
         "marks",
-        "keep[keep] = number[keep] > largest[at[keep]] - REMEMBERED",
-        "pass",
+        "stream, number, mark = _merged(*(np.concatenate(each) for each in both))",
+        "stream, number, mark = (np.concatenate(each) for each in both)",
+        "segments that become one stay sorted",
+    ),
+    mutant(
+        "marks",
+        "        keep &= number > np.repeat(least, sizes)\n",
+        "",
         "old fingerprints are dropped",
     ),
     mutant(
         "marks",
-        "    keep &= at >= 0\n",
-        "    at = np.maximum(at, 0)\n",
+        "keep = stream >= 0\n",
+        "keep = stream >= -1\n",
         "fingerprints of forgotten streams are dropped",
+    ),
+    mutant("bucket", "now = self.holding.not_before(now)", "pass", "time does not go back"),
+    mutant(
+        "bucket",
+        "ended = max([ended, *self.holding.clock.tolist()])",
+        "pass",
+        "the end of the input is after all that came",
     ),
     mutant("bucket", "bad &= ~beats", "beats &= ~bad", "a heartbeat is not refused"),
     mutant("bucket", "self._counts[HEARTBEATS] += taken.heartbeats", "pass", "heartbeats are counted"),

@@ -15,11 +15,11 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from causet import RcClock
+from causet.kernels.sorting import ascending
 from causet.model import BadInput
 from causet.rcclock import RcTime
 from causet.spark import merge, merging
 from causet.spark.books import Books
-from causet.spark.merging_streams import ascending
 from causet.spark.packing import FAULT, SIZE
 from causet.spark.tuning import tune
 from causet.stamp import HEARTBEAT

@@ -111,7 +111,7 @@ def test_lanes_events_arrows_and_the_violation_of_a_small_execution(browser: Bro
         arrows = {(name[each["from"]], name[each["to"]]) for each in found["arrows"]}
         assert arrows == {("p1#1", "p2#1"), ("p2#3", "p3#1"), ("p1#1", "p3#3")}
         assert page.get_by_text("1 delivered too early").first.is_visible()
-        page.get_by_role("tab", name="Violations").click()
+        page.get_by_role("tab", name="Too early").click()
         proof = "p3 delivered b before a. But p2 delivered a before it sent b."
         assert page.get_by_text(proof).first.is_visible()
         assert "kill -9" in page.evaluate("window.causet.svg()")

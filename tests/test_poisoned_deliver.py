@@ -9,6 +9,7 @@ poison; without losses, with the definition. And after every batch the books mus
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -234,3 +235,17 @@ def test_a_heartbeat_is_counted_and_is_not_a_message(
     run.step(0, [row("a", None, {}, type=HEARTBEAT), row("a", None, {}, type="other")])
     assert run.reports[0]["heartbeats"] == 1 and run.reports[0]["refused"] == 1
     assert [each["problem"] for each in run.left[0]] == ["has no sequence that is a number"]
+    run.step(1, [row("b", 1, {}, **{FAULT: "is not JSON"})])
+    assert [each["problem"] for each in run.left[1]] == ["is not JSON"]
+
+
+def test_a_clock_that_is_set_back_does_not_prolong_patience(made: dict[str, Any] | None = None) -> None:
+    run = Run(Poisoned(1, losses=False), "flag", made)
+    run.settings = replace(run.settings, patience=100)
+    run.step(10_000, [row("a", 2, {})])
+    run.step(50, [row("b", 2, {})])
+    held = run.holding.from_bytes(run.saved)
+    mine = run.module.Bucket(run.settings, held, run.segments, run.marks)
+    [table] = mine.step([], 60, 60, last=True)
+    assert sorted(each["source"] for each in table.to_pylist()) == ["a", "b"], "the end of the input ends it"
+    assert min(each["waited"] for each in table.to_pylist()) >= 0

@@ -161,7 +161,7 @@ def test_an_audit_is_told_to_people_and_machines(spark: SparkSession) -> None:
     found = audit(frame(spark, [events[1], *events[2:], events[0]]))
     assert found.in_time_order == Tally(3, 3, 1, 1, 1, 1)
     assert found.told().splitlines() == [
-        "Events 5, processes 3, effects 4, links between cause and effect 4.",
+        "measured: events 5, processes 3, effects 4, links between cause and effect 4.",
         "In file order, 1 of 4 effects (25 %) stand before their cause.",
         "Sorted by time, 1 of 3 effects (33 %) would stand before their cause; 1 more might, as their cause "
         "has the same time.",

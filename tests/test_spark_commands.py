@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import datetime
 import gzip
 import json
 import shlex
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -254,3 +258,155 @@ def test_what_is_advised_has_every_option_and_every_input(run: Any, tmp_path: Pa
     assert [*map(str, logs)] == advised[2:6]
     assert run(*advised[1:-1], tmp_path / "folder").code == 0
     assert len(list((tmp_path / "folder").iterdir())) == 4
+
+
+# ---------------------------------------------------------------- tables, and their own columns
+
+TABLE: list[dict[str, Any]] = [
+    {
+        "order": name, "reply": reply, "who": who, "at": at, "block": f"B{name}", "repaired": 0.5,
+        "position": -1, "process": "own", "seq": 9, "id": "same", "parents": "text", "time": "noon",
+        "kind": "K", "text": None, "Text": f"T{name}", "input_block": True, "a.b": 1,
+    }
+    for name, reply, who, at in (("z", "y", "c", 1), ("x", None, "a", 5), ("y", "x", "b", 3))
+]  # fmt: skip
+NAMED = ("--id", "order", "--parent", "reply", "--process", "who", "--time", "at")
+
+
+def as_table(path: Path, rows: list[dict[str, Any]], drop: Sequence[str] = ()) -> Path:
+    kept = [{name: value for name, value in row.items() if name not in drop} for row in rows]
+    if path.suffix == ".csv":
+        with path.open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, kept[0])
+            writer.writeheader()
+            writer.writerows(kept)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in kept))
+    else:
+        pq.write_table(pa.Table.from_pylist(kept), path)
+    return path
+
+
+def rows_in(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for file in sorted(folder.glob("part-*")):
+        if file.suffix == ".parquet":
+            found += pq.read_table(file).to_pylist()
+        else:
+            found += map(json.loads, file.read_text().splitlines())
+    return found
+
+
+@pytest.mark.parametrize("written_as", ["jsonl", "parquet"])
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_order_keeps_every_column_of_a_table_under_its_name_with_its_value(
+    run: Any, tmp_path: Path, form: str, written_as: str
+) -> None:
+    """A table that has columns of all names that a trace, its reader and `order` use."""
+    table = as_table(tmp_path / f"t.{form}", TABLE, drop=["Text"])
+    ran = run("order", table, *NAMED, "-o", tmp_path / "out", "--format", written_as, "--json")
+    assert ran.code == 0
+    told = json.loads(ran.out)
+    called = {"block": "input_input_block", "repaired": "input_repaired", "position": "input_position"}
+    assert told["renamed"] == called
+    found = rows_in(tmp_path / "out")
+    by_name = {row["order"]: row for row in TABLE}
+    for position, (name, row) in enumerate(zip("xyz", found, strict=True)):
+        own = {called.get(key, key): value for key, value in by_name[name].items() if key != "Text"}
+        if form == "csv":
+            own = {key: value if value is None else str(value) for key, value in own.items()}
+        expected = {**own, "block": position + 1, "repaired": 5, "position": position}
+        if written_as == "jsonl":
+            expected = {key: value for key, value in expected.items() if value is not None}
+        assert row == expected
+        assert list(row) == list(expected), "in the order of the table"
+    ran = run("order", table, *NAMED, "-o", tmp_path / "again")
+    assert "the input has a column position: it is kept as input_position" in ran.out
+
+
+def test_names_of_a_table_that_spark_takes_for_one_are_refused(
+    run: Any, spark: SparkSession, tmp_path: Path
+) -> None:
+    table = as_table(tmp_path / "t.jsonl", TABLE)
+    assert run("order", table, *NAMED, "-o", tmp_path / "both", "--format", "jsonl").code == 0
+    assert {row["Text"] for row in rows_in(tmp_path / "both")} == {"Tx", "Ty", "Tz"}
+    spark.conf.set("spark.sql.caseSensitive", "false")
+    try:
+        ran = run("order", table, *NAMED, "-o", tmp_path / "out")
+    finally:
+        spark.conf.set("spark.sql.caseSensitive", "true")
+    assert ran.code == 2 and 'Spark takes the names "text" and "Text" for one' in ran.error
+    assert run("verify", table, *NAMED).code == 0, "which needs none of them"
+
+
+def test_types_of_parquet_and_values_of_json_come_back_as_they_were(run: Any, tmp_path: Path) -> None:
+    noon = datetime.datetime(2024, 1, 1, 12)
+    columns = {
+        "id": pa.array([7, 8], pa.int16()),
+        "causes": pa.array([None, [7]], pa.list_(pa.int64())),
+        "at": pa.array([noon, noon], pa.timestamp("ns")),
+        "fine": pa.array([1, 2], pa.timestamp("ns")),
+        "price": pa.array([Decimal("1.50"), None], pa.decimal128(5, 2)),
+        "raw": pa.array([b"\x00", b"\xff"]),
+        "deep": pa.array([{"a": [1]}, None]),
+        "clock": pa.array([datetime.time(1), None]),
+        "nothing": pa.nulls(2),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    named = ("--id", "id", "--parent", "causes", "--time", "at")
+    assert run("order", tmp_path / "t.parquet", *named, "-o", tmp_path / "out").code == 0
+    (part,) = (tmp_path / "out").glob("part-*")
+    found = pq.read_table(part)
+    assert found.column_names == [*columns, "block", "repaired", "position"]
+    for name in ("id", "causes", "price", "raw", "deep"):
+        assert found[name].to_pylist() == columns[name].to_pylist()
+    assert found["id"].type == pa.int16() and found["price"].type == pa.decimal128(5, 2)
+    assert found["at"].to_pylist() == [noon, noon]
+    assert found["fine"].to_pylist() == [1, 2], "Spark has no nanoseconds: the integers that they are"
+    assert found["clock"].to_pylist() == ["01:00:00.000000", None], "nor times of day: the text"
+    assert found["repaired"].to_pylist() == [1704110400 * 10**9] * 2
+    rows = [{"id": "a", "deep": {"x": [1, "two"]}, "l": ["p"], "mixed": 1}, {"id": "b", "mixed": "one"}]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ran = run("order", tmp_path / "t.jsonl", "--id", "id", "-o", tmp_path / "j", "--format", "jsonl")
+    assert ran.code == 0
+    added = ("block", "repaired", "position")
+    assert [{k: v for k, v in row.items() if k not in added} for row in rows_in(tmp_path / "j")] == rows
+
+
+def test_order_keeps_a_traces_own_block_repaired_and_position(run: Any, tmp_path: Path) -> None:
+    events = [{"process": "a", "seq": n, "block": "mine", "position": -n, "n": n} for n in (1, 2)]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    ran = run("order", tmp_path / "t.jsonl", "-o", tmp_path / "out", "--format", "jsonl", "--json")
+    assert json.loads(ran.out)["renamed"] == {"block": "input_block", "position": "input_position"}
+    assert rows_in(tmp_path / "out") == [
+        {
+            "process": "a",
+            "seq": n,
+            "input_block": "mine",
+            "input_position": -n,
+            "n": n,
+            "block": n,
+            "position": n - 1,
+        }
+        for n in (1, 2)
+    ]
+
+
+@pytest.mark.parametrize("command", ["verify", "audit", "explain", "order", "view", "convert"])
+def test_a_table_of_parquet_is_read_by_every_command(run: Any, tmp_path: Path, command: str) -> None:
+    """And so is a folder of it; what is wrong with a row is told with its number."""
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    table = as_table(folder / "t.parquet", TABLE, drop=["Text"])
+    more: dict[str, list[object]] = {
+        "explain": ["x", "z"],
+        "order": ["-o", tmp_path / "out", "--overwrite"],
+        "view": ["--text"],
+        "convert": ["-o", tmp_path / "c.jsonl"],
+    }
+    for path in (table, folder):
+        assert run(command, path, *more.get(command, []), *NAMED).code == 0
+    as_table(table, [*TABLE, {**TABLE[0], "order": None}], drop=["Text"])
+    ran = run(command, table, *more.get(command, []), *NAMED)
+    assert ran.code == 2
+    assert ran.error == f'{table}, row 4: field "order" must be text that is not empty, not null'

@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from causet.formats.trace import direct_causes, read_trace
 from causet.model import BadInput, Event
 from causet.spark.order import causal_order, order_events
+from causet.spark.sources_inputs import input_names
 from logs import frame, many_logs, shuffled
 
 TRACES = Path(os.environ.get("CAUSET_TRACES", Path(__file__).parents[2] / "shared" / "traces")) / "events"
@@ -71,13 +73,71 @@ def test_partitions_and_input_order_change_nothing(spark: SparkSession) -> None:
     assert answers[0] == answers[1] == answers[2]
 
 
-def test_every_column_of_the_input_stays_and_old_results_are_replaced(spark: SparkSession) -> None:
+def test_every_column_of_the_input_stays_and_none_is_replaced(spark: SparkSession) -> None:
     log = frame(spark, many_logs([3], faults=False))
     once = log.transform(causal_order())
     assert once.columns == [*log.columns, "block", "repaired", "position"]
+    old = ["input_block", "input_repaired", "input_position"]
     again = once.transform(causal_order())
-    assert again.columns == once.columns
-    assert again.collect() == once.collect()
+    assert again.columns == [*log.columns, *old, "block", "repaired", "position"]
+    assert again.drop(*old).collect() == once.collect()
+    for own, kept in zip(("block", "repaired", "position"), old, strict=True):
+        assert again.filter(~F.col(own).eqNullSafe(F.col(kept))).count() == 0
+    thrice = again.transform(causal_order())
+    assert thrice.columns[len(log.columns) :] == [
+        *old,
+        *(f"input_{name}" for name in old),
+        "block",
+        "repaired",
+        "position",
+    ]
+
+
+def test_names_that_spark_takes_for_one_clash_too(spark: SparkSession) -> None:
+    events = [Event("a", 1, time=5), Event("b", 1, time=3, parents=("a#1",))]
+    log = frame(spark, events).withColumns({"Block": F.lit("mine"), "POSITION": F.lit(-1), "a.b`c": F.lit(1)})
+    before = spark.conf.get("spark.sql.caseSensitive")
+    spark.conf.set("spark.sql.caseSensitive", "false")
+    try:
+        ordered = order_events(log)
+        found = ordered.rows.collect()
+    finally:
+        spark.conf.set("spark.sql.caseSensitive", before or "true")
+    assert ordered.renamed == {"Block": "input_Block", "POSITION": "input_POSITION"}
+    rows = [
+        (
+            row["process"],
+            row["input_Block"],
+            row["input_POSITION"],
+            row["a.b`c"],
+            row["block"],
+            row["position"],
+        )
+        for row in found
+    ]
+    assert rows == [("a", "mine", -1, 1, 1, 0), ("b", "mine", -1, 1, 2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("names", "case_matters", "found"),
+    [
+        (["id", "time"], False, {}),
+        (["block"], False, {"block": "input_block"}),
+        (["Block"], False, {"Block": "input_Block"}),
+        (["Block"], True, {}),
+        (["block", "input_block"], False, {"block": "input_input_block"}),
+        (["block", "INPUT_Block"], False, {"block": "input_input_block"}),
+        (["block", "INPUT_Block"], True, {"block": "input_block"}),
+        (["block", "Block"], True, {"block": "input_block"}),
+        (
+            ["position", "input_block", "block"],
+            False,
+            {"position": "input_position", "block": "input_input_block"},
+        ),
+    ],
+)
+def test_no_two_columns_get_one_name(names: list[str], case_matters: bool, found: dict[str, str]) -> None:
+    assert input_names(names, ("block", "repaired", "position"), case_matters) == found
 
 
 def refusal(spark: SparkSession, events: Sequence[Event]) -> str:

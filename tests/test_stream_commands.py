@@ -85,7 +85,11 @@ def test_deliver_in_two_runs_with_bad_lines_and_what_is_held_explained(tmp_path:
     assert told["delivered"] + told["duplicates"] + told["held"] + told["refused"] == told["messages"]
     assert told["blocked"].startswith(f"{back['source']}:{sequence_of(back)}")
     aside = rows_in(tmp_path / "out-diverted")
-    assert [row["problem"] for row in aside] == ["is no JSON"] * 2
+    bad = inbox / "bad.jsonl"
+    assert [row["problem"] for row in aside] == [
+        f"is not JSON ({bad})",
+        f"is a JSON array, not an object ({bad})",
+    ]
 
     why = json.loads(causet("explain", "--checkpoint", tmp_path / "state", "--json", "--nearest", 1000))
     assert why["held"] == told["held"] == len(why["messages"])

@@ -1,6 +1,6 @@
 """The words: processes, groups, separators, events, and how things go wrong.
 
-Everything here is a frozen value and depends on no other room.
+Everything here is a frozen value, and depends only on `escapes`.
 
 Inside the protocols a process is a small integer, its position in `System.processes`, and a set of
 processes is an integer used as a bit mask: hashable, compact, and quick to unite and compare even with a
@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from reprlib import repr as shown
+
+from causet.escapes import escaped, is_plain, one_line, shortened
 
 Processes = int
 """A set of processes as a bit mask: process p is a member when bit p is set."""
@@ -48,7 +50,14 @@ def members(processes: Processes) -> Iterator[int]:
 
 
 class CausetError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base of every error this package raises on purpose: a sentence that is safe to print.
+
+    >>> print(CausetError("no process \\x1b[31mp1"))
+    no process \\x1b[31mp1
+    """
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class BadInput(CausetError):
@@ -138,24 +147,20 @@ def some_of(names: Iterable[str]) -> str:
     "p1, 'p\\\\n2'"
     """
     first = list(islice(names, 9))
-    told = [name if name.isprintable() and len(name) <= 40 else shown(name) for name in first[:8]]
+    told = [name if len(name) <= 40 and is_plain(name) else escaped(shown(name)) for name in first[:8]]
     return ", ".join(told) + (", …" if len(first) > 8 else "") or "none"
 
 
 LONGEST_NAME = 80
 
 
-def printable(name: str) -> str:
-    """A name from outside, fit for a terminal: control characters escaped, a long one shortened.
+def printable(name: str, most: int = LONGEST_NAME) -> str:
+    """A name from outside, fit for a terminal: what would control it is escaped, a long name shortened.
 
     >>> printable("p1"), printable("\\x1b[31mp1"), len(printable("p" * 70_000))
     ('p1', '\\\\x1b[31mp1', 80)
     """
-    if name.isprintable() and len(name) <= LONGEST_NAME:
-        return name
-    head = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
-    escaped = "".join(c if c.isprintable() else repr(c)[1:-1] for c in head)
-    return escaped if len(escaped) <= LONGEST_NAME else escaped[: LONGEST_NAME - 1] + "…"
+    return shortened(name, most)
 
 
 def is_text(value: object) -> bool:

@@ -97,7 +97,7 @@ export function executionHeader(tiny: TinyExecution, writer: Writer): Record<str
     },
     strings,
     violations: tiny.violations ?? [],
-    verdict: tiny.verdict ?? { status: "valid", sentence: "Every process delivers in causal order." },
+    verdict: tiny.verdict ?? { status: "valid", word: "Valid", tone: "good", sentence: "Every process delivers in causal order." },
   };
 }
 

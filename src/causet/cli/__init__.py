@@ -16,7 +16,8 @@ from typing import Any
 import click
 
 from causet import __version__
-from causet.model import CausetError
+from causet.cli.printing import say, say_text
+from causet.model import CausetError, some_of
 
 FINE, BAD, INTERRUPTED, TERMINATED = 0, 2, 130, 143
 
@@ -57,7 +58,7 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         near = get_close_matches(args[0], COMMANDS, 1) if args[0] not in COMMANDS else []
         if near:
-            raise click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]}?", ctx)
+            raise click.UsageError(f"No such command {some_of([args[0]])}. Did you mean {near[0]}?", ctx)
         return super().resolve_command(ctx, args)
 
 
@@ -104,21 +105,23 @@ def main() -> None:
         code = cli.main(standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.Abort:
-        click.echo("causet: interrupted", err=True)
+        say("causet: interrupted", err=True)
         code = INTERRUPTED
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        say_text(shown.getvalue().rstrip("\n"), err=True)
         code = BAD
     except CausetError as error:
-        click.echo(f"causet: {error}", err=True)
+        say(f"causet: {error}", err=True)
         code = BAD
     except OSError as error:
-        click.echo(f"causet: {error.filename or 'output'}: {error.strerror}", err=True)
+        say(f"causet: {error.filename or 'output'}: {error.strerror}", err=True)
         if error.filename is None:
             # What could not be written would be tried again at the very end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = BAD
     except MemoryError:
-        click.echo("causet: this takes more memory than there is; use fewer processes or messages", err=True)
+        say("causet: this takes more memory than there is; use fewer processes or messages", err=True)
         code = BAD
     sys.exit(code if isinstance(code, int) else FINE)

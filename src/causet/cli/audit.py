@@ -15,11 +15,10 @@ from causet.cli.inputs import (
     report_option,
     strict_option,
 )
-from causet.cli.printing import json_option, print_json
+from causet.cli.printing import json_option, print_json, say, say_text
 from causet.cli.spark import spark_options
 from causet.cli.trace import execution
-
-FINE = 0
+from causet.verdict import exit_code
 
 
 @click.command()
@@ -42,7 +41,7 @@ def audit(
     """Count the effects that stand before their causes: in file order, in time order, in ours.
 
     By pair of processes, with the worst skew between their clocks. This is the first thing to run on data of
-    your own.
+    your own. It measures and does not judge: the exit code is 0, whatever it counts.
 
     \b
     Examples:
@@ -64,13 +63,12 @@ def audit(
         if as_json:
             print_json({**found.summary(), "faults": [fault_record(fault) for fault in faults]})
         else:
-            click.echo(found.told())
-            for line in fault_lines(source.faults):
-                click.echo(line)
+            say_text(found.told())
+            say(*fault_lines(source.faults))
         if report is not None:
             from causet.spark.reporting import audit_report
             from causet.view.page import write_text
 
             title = f"causet audit {' '.join(path.name or str(path) for path in inputs[:3])}"
-            write_text(report, audit_report(title, found).page())
-    return FINE
+            write_text(report, audit_report(title, found, source.faults).page())
+    return exit_code(found.status)

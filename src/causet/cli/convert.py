@@ -9,13 +9,12 @@ from typing import Any
 import click
 
 from causet.cli.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
-from causet.cli.printing import json_option, print_json
+from causet.cli.printing import json_option, print_json, say
 from causet.formats.execution import Execution
 from causet.formats.output import FORMS_OUT, Written, form_out, write_executions
 from causet.formats.registry import read_executions
 from causet.model import some_of
-
-FINE, UNKNOWN = 0, 3
+from causet.verdict import exit_code
 
 
 @click.command()
@@ -79,14 +78,18 @@ def convert(
     if as_json:
         print_json(_summary(executions, written))
     else:
-        click.echo(_told(executions, written))
-    return UNKNOWN if any(execution.faults for execution in executions) else FINE
+        say(*_told(executions, written))
+    return exit_code(_status(executions))
+
+
+def _status(executions: Sequence[Execution]) -> str:
+    return "unknown" if any(execution.faults for execution in executions) else "fine"
 
 
 def _summary(executions: Sequence[Execution], written: Sequence[Written]) -> dict[str, Any]:
     files = {number: str(file.path) for file in written for number in file.executions}
     return {
-        "status": "unknown" if any(execution.faults for execution in executions) else "fine",
+        "status": _status(executions),
         "executions": [
             {
                 "name": execution.name,
@@ -103,7 +106,7 @@ def _summary(executions: Sequence[Execution], written: Sequence[Written]) -> dic
     }
 
 
-def _told(executions: Sequence[Execution], written: Sequence[Written]) -> str:
+def _told(executions: Sequence[Execution], written: Sequence[Written]) -> list[str]:
     files = {number: str(file.path) for file in written for number in file.executions}
     lines = []
     for number, execution in enumerate(executions):
@@ -114,4 +117,4 @@ def _told(executions: Sequence[Execution], written: Sequence[Written]) -> str:
             + (f" → {files[number]}" if number in files else "; nothing to write")
         )
         lines += fault_lines(execution.faults)
-    return "\n".join(lines)
+    return lines

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from causet.cli.printing import print_json
+from causet.cli.printing import print_json, say
 from causet.cli.streams import Options, Ran, stream_options, streaming
 from causet.delivery import WAIT
 from causet.model import BadInput, printable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
 
     from causet.spark.direct import ParquetFiles
@@ -121,27 +124,26 @@ def deliver(
         ends = spark.readStream.schema("ended long").json(f"file:{query.kept.ends.resolve()}")
 
         def blobs(given: Mapping[str, Any], messages: DataFrame | ParquetFiles) -> Blobs:
-            limit = query.target.most_bytes
-            transform = delivering(**_for_operator({**fixed, **given}), most_bytes=limit, ends=ends)
-            return transform.blobs(messages)
+            return delivering(**_for_operator({**fixed, **given}), ends=ends).blobs(messages)
 
         return Operator(OBSERVED, blobs, how_many_held)
 
     with streaming(
         options, "deliver", {**fixed, **policy}, settings, buckets, operator, [by, parent], missing != WAIT
-    ) as (ran, _, _):
-        pass
+    ) as (ran, spark, state):
+        elsewhere = _elsewhere(ran, spark, state) if by is not None else []
     if options.report is not None:
         from causet.spark.reporting import stream_report
         from causet.view.page import write_text
 
         title = f"causet deliver {options.source}"
-        made = stream_report(title, ran.progress, ran.books.held, _blocked(ran))
+        made = stream_report(title, ran.progress, ran.books.held, _blocked(ran), ran.books.balance)
         write_text(options.report, made.page())
-    _tell(ran, parent is not None, options.as_json)
+    _tell(ran, parent is not None, elsewhere, options.as_json)
     columns = ran.query.schema.names if ran.query.schema else []
-    if ran.count("duplicates") and by is None and "receiver" in columns and not options.as_json:
-        click.echo("there is a column receiver: if numbers count for each receiver, use --by receiver")
+    again = ran.count("duplicates") + ran.count("conflicts")
+    if again and by is None and "receiver" in columns and not options.as_json:
+        say("there is a column receiver: if numbers count for each receiver, use --by receiver")
     ran.check_books()
     return FINE
 
@@ -151,11 +153,26 @@ def _for_operator(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {**settings, "lost": [(source, number) for source, number in settings["lost"]]}
 
 
+def _elsewhere(ran: Ran, spark: SparkSession, state: Path) -> list[tuple[str, str, str]]:
+    """Of causes that were missed or are waited for, those that came for another receiver: the message, who
+    misses it, and for whom it came."""
+    from causet.spark.bucket import Wanted
+    from causet.spark.held import came_elsewhere, has_state
+
+    texts = [ran.progress.missed, ran.progress.wanted if ran.books.held else None]
+    wanted = [Wanted(*json.loads(text)) for text in texts if text is not None]
+    found = came_elsewhere(spark, state, wanted) if wanted and has_state(spark, state) else {}
+    return [
+        (f"{printable(each.source)}:{each.number}", printable(each.receiver), printable(receiver))
+        for each, receiver in found.items()
+    ]
+
+
 def _blocked(ran: Ran) -> str | None:
     return ran.progress.blocked if ran.books.held else None
 
 
-def _tell(ran: Ran, by_parent: bool, as_json: bool) -> None:
+def _tell(ran: Ran, by_parent: bool, elsewhere: list[tuple[str, str, str]], as_json: bool) -> None:
     taken, held, blocked = ran.progress.taken, ran.books.held, _blocked(ran)
     share = ran.count("caused") / taken if by_parent and taken else None
     if as_json:
@@ -164,15 +181,23 @@ def _tell(ran: Ran, by_parent: bool, as_json: bool) -> None:
             **{name: ran.count(name) for name in (*LEFT, "duplicates")},
             **ran.as_json(),
             "blocked": blocked,
+            "came_elsewhere": [
+                dict(zip(("message", "missed_by", "came_for"), each, strict=True)) for each in elsewhere
+            ],
         }
         print_json({**found, **({"with_parent": share} if by_parent else {})})
         return
     words = {name: name for name in ("flagged", "late", "diverted")}
     words |= {"refused": "not messages", "conflicts": "conflicts", "duplicates": "duplicates dropped"}
-    click.echo(ran.words([f"delivered {ran.count('delivered'):,}"], words))
+    say(ran.words([f"delivered {ran.count('delivered'):,}"], words))
     if share is not None:
-        click.echo(f"{share:.0%} of the messages name a cause; the others wait for nothing")
+        say(f"{share:.0%} of the messages name a cause; the others wait for nothing")
     if held:
         reason = f", the oldest waits for {blocked}" if blocked else ""
-        click.echo(f"{held:,} still held{reason}")
+        say(f"{held:,} still held{reason}")
+    for message, _, receiver in elsewhere:
+        say(
+            f"{message} came, for receiver {receiver}: the numbers seem to run across receivers; leave --by "
+            "out, or name the column within which each source numbers its messages"
+        )
     ran.say_more()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from causet.cli.printing import json_option, print_json
+from causet.cli.printing import json_option, print_json, say
 from causet.cli.spark import for_streams, session, spark_options
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def demo(
 
     check_output(output)
     if not as_json:
-        click.echo("5 services with wrong clocks publish; the network reorders; Spark delivers …")
+        say("5 services with wrong clocks publish; the network reorders; Spark delivers …")
     with TemporaryDirectory(prefix="causet-demo-") as made, _started(kafka) as servers:
         with session(master, for_streams(master, conf, BUCKETS), "demo") as spark:
             from causet.cli.live import live_display
@@ -86,7 +86,7 @@ def demo(
         print_json({"messages": len(story.sent), "effects_before_causes": counts, "page": str(page)})
     else:
         _tell(run, found, told(found["time"][0]) if found["time"] else "")
-        click.echo(f"\nThe run as a page, to open in a browser: {page}")
+        say("", f"The run as a page, to open in a browser: {page}")
     return 1 if found["causet"] or lost else 0
 
 

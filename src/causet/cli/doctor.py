@@ -15,8 +15,10 @@ from pathlib import Path
 import click
 
 from causet import __version__
-from causet.cli.printing import json_option, print_json
+from causet.cli.printing import json_option, print_json, say
+from causet.escapes import one_line
 from causet.model import CausetError
+from causet.verdict import exit_code
 
 GIB = 1 << 30
 LITTLE_MEMORY, LITTLE_DISK = 2 * GIB, 2 * GIB
@@ -54,13 +56,14 @@ def doctor(quick: bool, as_json: bool) -> int:
             if not as_json:
                 _tell(finding)
     wrong = [finding for finding in found if finding.state == WRONG]
+    status = WRONG if wrong else FINE
     if as_json:
-        print_json({"status": WRONG if wrong else FINE, "findings": [asdict(finding) for finding in found]})
+        print_json({"status": status, "findings": [asdict(finding) for finding in found]})
     elif wrong:
-        click.echo(f"\n{len(wrong)} to put right: {', '.join(finding.what for finding in wrong)}.")
+        say("", f"{len(wrong)} to put right: {', '.join(finding.what for finding in wrong)}.")
     else:
-        click.echo("\nEverything that is needed works.")
-    return 1 if wrong else 0
+        say("", "Everything that is needed works.")
+    return exit_code(status)
 
 
 SIGNS = {FINE: ("✓", "green"), MISSING: ("–", "yellow"), WRONG: ("✗", "red")}
@@ -68,9 +71,10 @@ SIGNS = {FINE: ("✓", "green"), MISSING: ("–", "yellow"), WRONG: ("✗", "red
 
 def _tell(finding: Finding) -> None:
     sign, colour = SIGNS[finding.state]
-    click.echo(f"{click.style(sign, fg=colour)} {finding.what}: {finding.told}")
+    told = one_line(f"{finding.what}: {finding.told}")
+    click.echo(f"{click.style(sign, fg=colour)} {told}")
     if finding.remedy:
-        click.echo(f"    {finding.remedy}")
+        say(f"    {finding.remedy}")
 
 
 def _python() -> Iterator[Finding]:

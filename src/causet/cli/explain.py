@@ -8,11 +8,10 @@ from typing import Any
 import click
 
 from causet.cli.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
-from causet.cli.printing import json_option, print_json
+from causet.cli.printing import json_option, print_json, say, say_text
 from causet.cli.spark import spark_options
 from causet.cli.trace import execution
-
-FINE, UNKNOWN = 0, 3
+from causet.verdict import exit_code
 
 
 @click.command()
@@ -79,12 +78,14 @@ def explain(
 
         found = explained(source.events, a, b, nearest)
         faults = [*source.faults, *found.faults]
+        status = "unknown" if faults else "fine"
         if strict:
             refuse_faults(faults)
         if as_json:
-            print_json({**found.summary(), "faults": [fault_record(fault) for fault in faults]})
+            print_json(
+                {"status": status, **found.summary(), "faults": [fault_record(fault) for fault in faults]}
+            )
         else:
-            click.echo(found.told())
-            for line in fault_lines(source.faults):
-                click.echo(line)
-    return UNKNOWN if faults else FINE
+            say_text(found.told())
+            say(*fault_lines(source.faults))
+    return exit_code(status)

@@ -12,11 +12,12 @@ from causet.check.oracle import judge
 from causet.check.scope import Report
 from causet.check.scopes import NOT_SEEN, Named, scopes_for
 from causet.cli.common import as_printed_option, check_output, protocol_option, settings_of, settings_option
-from causet.cli.printing import json_option, print_json, progress_bar
+from causet.cli.printing import json_option, print_json, progress_bar, say, say_text
 from causet.cli.replay import drawn
 from causet.formats.files import new_file
 from causet.protocols import as_printed_rows, protocol_named
 from causet.simulate.schedule import names_in, renamed, replay, write_schedule
+from causet.verdict import exit_code, judged_status
 
 RUNS_ONLY = (
     "deliveries",
@@ -110,23 +111,24 @@ def explore(
             report = explored(scope.scope, progress)
         reports.append((scope, report))
         if not as_json:
-            click.echo(_told(scope, report))
+            say(_told(scope, report))
     found = [(s, r) for s, r in reports if r.shortest is not None]
     complete = all(report.complete for _, report in reports)
+    status = judged_status(found, not complete, True)
     best = min(found, key=lambda pair: len(pair[1].shortest.steps), default=None)  # type: ignore[union-attr]
     text = None
     if best is not None and best[1].shortest is not None:
         text = write_schedule(best[1].shortest)
     if as_json:
-        print_json(_summary(kind.name, processes, messages, reports, text))
+        print_json({"status": status} | _summary(kind.name, processes, messages, reports, text))
     else:
         _show_best(best, text, output)
         for row in sorted(as_printed_rows(kind, as_printed) & NOT_SEEN.keys()):
-            click.echo(f"  {row} is about {NOT_SEEN[row]}: an exploration does not show it")
+            say(f"  {row} is about {NOT_SEEN[row]}: an exploration does not show it")
     if text is not None and output is not None:
         with new_file(output) as stream:
             stream.write(text.encode())
-    return 1 if found else 0 if complete else 3
+    return exit_code(status)
 
 
 def _told(named: Named, report: Report) -> str:
@@ -150,10 +152,11 @@ def _show_best(best: tuple[Named, Report] | None, text: str | None, output: Path
     scope, schedule = best[0].scope, best[1].shortest
     result = replay(schedule, scope.kind, scope.options)
     told = renamed(best[1].finding.text, names_in(schedule))
-    click.echo(f"\nShortest counter-example, {len(schedule.steps)} steps: {told}\n")
+    say("", f"Shortest counter-example, {len(schedule.steps)} steps: {told}", "")
     verdict = judge(result.events, lost=result.lost, receptions_teach=scope.kind.hears)
-    click.echo(drawn(result.events, verdict))
-    click.echo("\nAs a schedule" + (f", in {output}" if output else "") + ":\n" + text)
+    say_text(drawn(result.events, verdict))
+    say("", "As a schedule" + (f", in {output}" if output else "") + ":")
+    say_text(text)
 
 
 def _summary(

@@ -8,9 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from causet.cli.printing import print_json
+from causet.cli.printing import print_json, say
 from causet.cli.spark import session
 from causet.model import BadInput, printable
 
@@ -80,17 +78,17 @@ def explain_held(
         print_json({"held": count, "messages": rows})
         return FINE
     if wanted is not None and not found:
-        click.echo(f"{printable(wanted)} is not held: it was delivered, or has not come")
+        say(f"{printable(wanted)} is not held: it was delivered, or has not come")
         return FINE
     if wanted is None:
-        click.echo(f"{count:,} held" if count else "nothing is held")
+        say(f"{count:,} held" if count else "nothing is held")
     for each in found:
         needs = ", ".join(
             f"{printable(_name(wait, by_id))} ({_state(wait, elsewhere.get(wait.wanted))})"
             for wait in each.waits_for
         )
         at = "" if each.receiver == "all" else f"{printable(each.receiver)} holds "
-        click.echo(f"{at}{printable(each.name)} for {now - each.since / 1000:,.0f} s: waits for {needs}")
+        say(f"{at}{printable(each.name)} for {now - each.since / 1000:,.0f} s: waits for {needs}")
     return FINE
 
 
@@ -125,9 +123,9 @@ def _merge_held(state: Path, as_json: bool, master: str | None, conf: Mapping[st
     if as_json:
         print_json({"held": held, "released_up_to": bound, "sources": progress})
         return FINE
-    click.echo(f"{held:,} held" if held else "nothing is held")
+    say(f"{held:,} held" if held else "nothing is held")
     if bound is not None:
-        click.echo(f"released up to {bound}")
+        say(f"released up to {bound}")
     for name, heard in slowest[:5]:
-        click.echo(f"{printable(name)}: heard of last at {heard}")
+        say(f"{printable(name)}: heard of last at {heard}")
     return FINE

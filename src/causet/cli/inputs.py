@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from causet.escapes import one_line
 from causet.formats.execution import Fault
 from causet.formats.registry import FORMS_IN
 from causet.model import BadInput
@@ -87,7 +88,7 @@ def fault_lines(faults: Sequence[Fault]) -> list[str]:
     lines = []
     for fault in faults:
         lines.append(f"  FAULT: {fault.kind}: {fault.count:,}")
-        lines += [f"    {place}" for place in fault.places]
+        lines += [one_line(f"    {place}") for place in fault.places]
         if fault.count > len(fault.places) > 0:
             lines.append(f"    and {fault.count - len(fault.places):,} more")
     return lines

@@ -28,11 +28,12 @@ def live_display(what: str, quiet: bool = False) -> Iterator[Callable[[Progress]
 
 
 def _table(what: str, progress: Progress) -> Table:
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(title=f"causet {what}", show_header=False, title_justify="left")
     for name, value in rows_of(progress, time.time()):
-        table.add_row(name, value)
+        table.add_row(name, escape(value))  # names come from outside
     return table
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from causet.cli.printing import print_json
+from causet.cli.printing import print_json, say
 from causet.cli.streams import Options, stream_options, streaming
 from causet.model import printable
 
@@ -71,12 +71,12 @@ def merge(
     def operator(_spark: SparkSession, query: Query) -> Operator:
         from causet.spark.held import merge_progress
         from causet.spark.merging_streams import OBSERVED
-        from causet.spark.query import STRICT, Operator
+        from causet.spark.query import MOST_BYTES, STRICT, Operator
 
         def blobs(given: Mapping[str, Any], messages: DataFrame | ParquetFiles) -> Blobs:
             plain = {name: value for name, value in given.items() if name != STRICT}
             transform = merging(**fixed, **plain)
-            limit, strict = query.target.most_bytes, bool(given.get(STRICT))
+            limit, strict = given.get(MOST_BYTES), bool(given.get(STRICT))
             return replace(transform, most_bytes=limit, strict=strict).blobs(messages)
 
         return Operator(OBSERVED, blobs, lambda spark, state: merge_progress(spark, state)[0])
@@ -92,7 +92,8 @@ def merge(
         from causet.spark.reporting import stream_report
         from causet.view.page import write_text
 
-        made = stream_report(f"causet merge {options.source}", ran.progress, held, slowest)
+        title = f"causet merge {options.source}"
+        made = stream_report(title, ran.progress, held, slowest, ran.books.balance)
         write_text(options.report, made.page())
     if options.as_json:
         print_json(
@@ -107,11 +108,11 @@ def merge(
     else:
         words = {"late": "late", "diverted": "diverted", "refused": "not messages"}
         words |= {"conflicts": "conflicts", "duplicates": "duplicates dropped", "heartbeats": "heartbeats"}
-        click.echo(ran.words([f"delivered {ran.count('delivered'):,}"], words))
+        say(ran.words([f"delivered {ran.count('delivered'):,}"], words))
         if held:
             last = f"{printable(slowest)}, last at {live[slowest]}" if slowest else ""
             wait = f", until more is heard of {last}" if last else ""
-            click.echo(f"{held:,} still held{wait}")
+            say(f"{held:,} still held{wait}")
         ran.say_more()
     ran.check_books()
     return FINE

@@ -11,6 +11,7 @@ from causet.cli.inputs import fault_lines, fault_record, input_options, refuse_f
 from causet.cli.printing import json_option, print_json
 from causet.cli.spark import spark_options
 from causet.cli.trace import execution
+from causet.model import printable
 
 FINE, UNKNOWN = 0, 3
 
@@ -41,16 +42,17 @@ def order(
     """Put the events of a trace or log into one causal order.
 
     It is time order, moved only where time order is wrong, and depends on the events alone: not on the order
-    of the input, nor on partitions or workers. DIR gets every input column plus
+    of the input, nor on partitions or workers. DIR gets every column of a trace or table under its own name
+    and with its own values (of other logs, the fields of the trace that `causet convert` makes of them), plus
 
     \b
       block      1 + the largest block among the direct causes
       repaired   the event's time, or that of a cause if it is later
       position   0, 1, 2, …: the order
 
-    in place of any that have these names, in files part-00000, part-00001, …, whose rows one after the other
-    are in that order. All TRACEs given are one execution. Exit code 3 if the log has faults (gaps, unknown
-    parents, deliveries without a send): it is ordered as far as it is known.
+    in files part-00000, part-00001, …, whose rows one after the other are in that order. An input column that
+    has one of these names is kept as input_NAME. All TRACEs given are one execution. Exit code 3 if the log
+    has faults (gaps, unknown parents, deliveries without a send): it is ordered as far as it is known.
 
     \b
     Examples:
@@ -61,15 +63,17 @@ def order(
     from causet.spark.sinks import check_target
 
     check_target(output, overwrite)
-    with execution(inputs, form, options, master, conf, "ordering") as source:
-        from causet.spark.order import order_events
+    with execution(inputs, form, options, master, conf, "ordering", own_columns=True) as source:
+        from causet.spark.order import ADDED, order_events
         from causet.spark.sinks import write_rows
 
         ordered = order_events(source.events)
         faults = [*source.faults, *ordered.faults]
         if strict:
             refuse_faults(faults)
-        files = write_rows(ordered.rows, output, written_as, overwrite)
+        rows, renamed = source.given_back(ordered.rows, ADDED)
+        renamed = {**ordered.renamed, **renamed}
+        files = write_rows(rows, output, written_as, overwrite)
         census = ordered.census
     if as_json:
         print_json(
@@ -79,6 +83,7 @@ def order(
                 "processes": len(census.processes),
                 "blocks": ordered.blocks,
                 "files": [str(file) for file in files],
+                "renamed": renamed,
                 "faults": [fault_record(fault) for fault in faults],
             }
         )
@@ -87,6 +92,8 @@ def order(
             f"events {census.events:,}, processes {len(census.processes):,}, longest chain "
             f"{ordered.blocks:,} → {output}"
         )
+        for own, new in renamed.items():
+            click.echo(f"  the input has a column {printable(own)}: it is kept as {printable(new)}")
         for line in fault_lines(faults):
             click.echo(line)
     return UNKNOWN if faults else FINE

@@ -1,4 +1,8 @@
-"""What all commands print with: JSON, warnings, progress. Quick to load."""
+"""What all commands print with: lines, JSON, warnings, progress. Quick to load.
+
+Everything that a command prints passes through `say` or `json_text`, so that nothing in it can control the
+terminal, whatever names a file has; only our own colours are added later.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ from typing import Any, TypeVar
 
 import click
 
+from causet.escapes import in_json, one_line
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -19,13 +25,28 @@ def json_option(function: F) -> F:
     )
 
 
+def json_text(value: Any) -> str:
+    """A value as JSON, exact, in which nothing controls a terminal."""
+    return in_json(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
 def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    click.echo(json_text(value))
+
+
+def say(*lines: str, err: bool = False) -> None:
+    """Print lines: each stays one line of bounded length, whatever is in it."""
+    for line in lines:
+        click.echo(one_line(line), err=err)
+
+
+def say_text(text: str, err: bool = False) -> None:
+    """Print text of several lines; names in it have been made printable, or could add lines of their own."""
+    say(*text.split("\n"), err=err)
 
 
 def warn(*warnings: str) -> None:
-    for warning in warnings:
-        click.echo(f"causet: warning: {warning}", err=True)
+    say(*(f"causet: warning: {warning}" for warning in warnings), err=True)
 
 
 @contextmanager
@@ -35,6 +56,7 @@ def progress_bar(title: str, total: int | None) -> Iterator[Callable[[int], None
         yield lambda done: None
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -45,6 +67,7 @@ def progress_bar(title: str, total: int | None) -> Iterator[Callable[[int], None
     )
 
     console = Console(stderr=True)
+    title = escape(one_line(title))  # rich would take [red] in a name for markup
     columns = (
         (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         if total is not None

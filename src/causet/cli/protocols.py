@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from causet.cli.printing import json_option, print_json
+from causet.cli.printing import json_option, print_json, say
 from causet.protocols import PROTOCOLS, Protocol
 
 NEEDS: dict[str, Callable[[type[Protocol]], bool]] = {
@@ -56,7 +56,7 @@ def protocols(needs: tuple[str, ...], as_json: bool) -> int:
         print_json(rows)
         return 0 if rows else 1
     if not rows:
-        click.echo(f"There is no protocol for {' and '.join(needs)}.")
+        say(f"There is no protocol for {' and '.join(needs)}.")
         return 1
     console = Console(highlight=False)
     for row in rows:

@@ -19,12 +19,14 @@ from causet.cli.common import (
     settings_of,
     settings_option,
 )
-from causet.cli.printing import json_option, print_json
+from causet.cli.printing import json_option, print_json, say
+from causet.escapes import in_json
 from causet.formats.trace import to_json, write_trace
-from causet.model import BadInput, Event
+from causet.model import BadInput, Event, printable
 from causet.protocols import protocol_named
 from causet.simulate.schedule import Replay, Schedule, read_schedule
 from causet.simulate.schedule import replay as replayed
+from causet.verdict import exit_code, judged_status
 from causet.view.text import space_time
 
 MOST_DRAWN = 200
@@ -82,12 +84,18 @@ def replay(
     if as_json:
         print_json(_summary(result, verdict))
     elif output is not None:
-        click.echo(told)
+        say(*told)
     else:
         for event in result.events:
-            click.echo(to_json(event))
-        click.echo(told, err=True)
-    return 1 if verdict.violations or verdict.duplicates or result.stuck or result.broken else 0
+            click.echo(in_json(to_json(event)))
+        say(*told, err=True)
+    return exit_code(_status(result, verdict))
+
+
+def _status(result: Replay, verdict: Verdict) -> str:
+    """A schedule is a whole execution: nothing is unknown about it."""
+    bad = not verdict.ok or result.stuck or result.broken
+    return judged_status(bad, (), verdict.deliveries)
 
 
 def _read(path: Path) -> Schedule:
@@ -113,21 +121,25 @@ def drawn(events: Sequence[Event], verdict: Verdict) -> str:
                 violation.delivered,
             ):
                 marks[event.id] = (
-                    f"{violation.delivered} delivered before {violation.before}, which precedes it"
+                    f"{printable(violation.delivered)} delivered before {printable(violation.before)}, which "
+                    "precedes it"
                 )
                 break
     return space_time(events, marks=marks)
 
 
-def _told(result: Replay, verdict: Verdict) -> str:
-    lines = [drawn(result.events, verdict), ""]
+def _told(result: Replay, verdict: Verdict) -> list[str]:
+    lines = [*drawn(result.events, verdict).split("\n"), ""]
     for violation in verdict.violations:
-        chain = " → ".join(violation.because)
-        lines.append(
-            f"OUT OF ORDER: {violation.process} delivered {violation.delivered} before {violation.before}; "
-            f"but {chain}"
+        process, delivered, before = map(
+            printable, (violation.process, violation.delivered, violation.before)
         )
-    lines += [f"TWICE: {process} delivered {message} again" for process, message in verdict.duplicates]
+        chain = " → ".join(map(printable, violation.because))
+        lines.append(f"OUT OF ORDER: {process} delivered {delivered} before {before}; but {chain}")
+    lines += [
+        f"TWICE: {printable(process)} delivered {printable(message)} again"
+        for process, message in verdict.duplicates
+    ]
     lines += [f"BROKEN: {line}" for line in result.broken]
     if result.held:
         state = "STUCK: everything has arrived, and" if result.stuck else "not everything was received;"
@@ -135,11 +147,13 @@ def _told(result: Replay, verdict: Verdict) -> str:
             state = "a message was lost;"
         lines += [f"{state} {line}" for line in result.held]
     lines += [
-        f"refused: {message} by {process}, for it came too late or cannot be"
+        f"refused: {printable(message)} by {printable(process)}, for it came too late or cannot be"
         for process, message in result.refused
     ]
     if result.under_way:
-        first = "; ".join(f"{message} by {process}" for process, message in result.under_way[:10])
+        first = "; ".join(
+            f"{printable(message)} by {printable(process)}" for process, message in result.under_way[:10]
+        )
         lines.append(f"not received: {first}{'; …' if len(result.under_way) > 10 else ''}")
     findings = verdict.violations or verdict.duplicates or result.broken
     if not (findings or result.held or result.under_way):
@@ -148,12 +162,12 @@ def _told(result: Replay, verdict: Verdict) -> str:
             if any(event.kind == "deliver" for event in result.events)
             else "nothing was delivered, so there is nothing to judge"
         )
-    return "\n".join(lines)
+    return lines
 
 
 def _summary(result: Replay, verdict: Verdict) -> dict[str, Any]:
     return {
-        "status": verdict.status,
+        "status": _status(result, verdict),
         "events": verdict.events,
         "messages": verdict.messages,
         "violations": [

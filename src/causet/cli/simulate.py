@@ -17,13 +17,14 @@ from causet.cli.common import (
     settings_option,
     system_of,
 )
-from causet.cli.printing import json_option, print_json, progress_bar, warn
+from causet.cli.printing import json_option, print_json, progress_bar, say, warn
 from causet.formats.trace import trace_writer
-from causet.model import BadInput
+from causet.model import BadInput, printable
 from causet.protocols import protocol_named
 from causet.simulate.network import Network
 from causet.simulate.record import Recorder
 from causet.simulate.workload import DELAYS, Workload, delay_of
+from causet.verdict import exit_code, judged_status
 
 FAR_BEYOND = 16
 """So many times its sensible size, and a protocol would fill any memory."""
@@ -135,14 +136,15 @@ def simulate(
             with trace_writer(output) as write:
                 recorder = Recorder(system, write)
                 result = run(kind, options, workload, network, observers=[recorder], progress=progress)
+    status = judged_status(result.bad, (), result.tally.deliveries)
     if as_json:
-        print_json({**result.summary(), "groups": groups, "seed": seed})
+        print_json({"status": status, **result.summary(), "groups": groups, "seed": seed})
     else:
-        click.echo(_told(result, output))
-    return 1 if result.bad else 0
+        say(*_told(result, output))
+    return exit_code(status)
 
 
-def _told(result: Run, output: Path | None) -> str:
+def _told(result: Run, output: Path | None) -> list[str]:
     summary = result.summary()
     lines = [
         f"{summary['protocol']}: {summary['messages']:,} messages of {summary['processes']:,} processes, "
@@ -157,8 +159,9 @@ def _told(result: Run, output: Path | None) -> str:
     if result.findings.violations:
         first = result.findings.first[0]
         lines.append(
-            f"  OUT OF ORDER: {result.findings.violations:,} deliveries; the first: {first.process} "
-            f"delivered {first.delivered} before {first.before}, which precedes it"
+            f"  OUT OF ORDER: {result.findings.violations:,} deliveries; the first: "
+            f"{printable(first.process)} delivered {printable(first.delivered)} before "
+            f"{printable(first.before)}, which precedes it"
         )
     if summary["excused"]:
         lines.append(
@@ -180,7 +183,7 @@ def _told(result: Run, output: Path | None) -> str:
         )
     if output is not None:
         lines.append(f"  trace: {output}")
-    return "\n".join(lines)
+    return lines
 
 
 def _lost(summary: dict[str, Any]) -> str:

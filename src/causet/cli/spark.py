@@ -159,7 +159,15 @@ def _silence() -> None:
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         logging.getLogger(name).disabled = True
     logging.getLogger().addFilter(_not_of_py4j)
+    # If the JVM is killed, PySpark's server for accumulators would print a traceback of the lost connection.
+    from pyspark.accumulators import AccumulatorServer
+
+    AccumulatorServer.handle_error = _quiet  # type: ignore[method-assign]
     warnings.filterwarnings("ignore", module=r"(pyspark|py4j)(\..*)?")
+
+
+def _quiet(*_: object) -> None:
+    """In the place of a traceback on the terminal."""
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:

@@ -13,10 +13,11 @@ import click
 
 from causet.cli.inputs import report_option
 from causet.cli.live import live_display
-from causet.cli.printing import json_option
+from causet.cli.printing import json_option, say
 from causet.cli.spark import for_streams, session, spark_options
 from causet.cli.trace import is_little
 from causet.model import BadInput, printable
+from causet.verdict import stream_status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -125,6 +126,7 @@ class Ran:
     def as_json(self) -> dict[str, Any]:
         """What is told of every stream."""
         return {
+            "status": stream_status(self.progress.counts, self.books.held, self.books.balance),
             **{name: self.count(name) for name in ("conflicts", "heartbeats")},
             "gaps": self.query.gaps,
             "unreadable_files": self.books.unreadable_files,
@@ -144,12 +146,12 @@ class Ran:
         """What a user may want to know besides the counts."""
         for name in self.query.renamed:
             word = printable(name)
-            click.echo(f"column {word} of the input is kept as input_{word}")
+            say(f"column {word} of the input is kept as input_{word}")
         for gap in self.query.gaps:
             place = f"topic {printable(gap['topic'])}, partition {gap['partition']}"
-            click.echo(f"{place}: offsets {gap['from']} to {gap['to'] - 1} were gone and were skipped")
+            say(f"{place}: offsets {gap['from']} to {gap['to'] - 1} were gone and were skipped")
         for path, why in self.progress.unreadable.items():
-            click.echo(f"{printable(path)} cannot be read and was left out: {why}")
+            say(f"{printable(path)} cannot be read and was left out: {why}")
 
     def check_books(self) -> None:
         if not self.books.balance:
@@ -195,7 +197,7 @@ def streaming(
     with Checkpoint(folder) as kept:
         query = Query.prepared(kept, asked)
         if query.begun is not None and options.checkpoint is None:
-            click.echo(f"going on with the checkpoint {folder}", err=True)
+            say(f"going on with the checkpoint {folder}", err=True)
         files = None if options.follow else Path(source)
         brief = files is not None and is_little([files, *files.glob("*")])
         conf = for_streams(options.master, options.conf, buckets, files)

@@ -27,15 +27,17 @@ def execution(
     master: str | None,
     conf: Mapping[str, str],
     what: str,
+    own_columns: bool = False,
 ) -> Iterator[Source]:
-    """The inputs as one execution, checked. What is wrong with an event is told with its place."""
+    """The inputs as one execution, checked; with `own_columns`, those of a table can be given back. What is
+    wrong with an event is told with its place."""
     with session(
         master, conf, what, brief=all(path.is_file() for path in inputs) and is_little(inputs)
     ) as spark:
         from causet.spark.faults import BadEvents
         from causet.spark.sources import open_trace
 
-        with open_trace(spark, inputs, form, **options) as source:
+        with open_trace(spark, inputs, form, own_columns=own_columns, **options) as source:
             source.check()
             try:
                 yield source

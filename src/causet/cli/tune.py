@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from causet.cli.printing import json_option, print_json
+from causet.cli.printing import json_option, print_json, say
 from causet.cli.spark import session, spark_options
 from causet.cli.trace import is_little
 
@@ -55,16 +55,16 @@ def tune(source: str, arrival: str | None, as_json: bool, master: str | None, co
             }
         )
         return FINE
-    click.echo(
+    say(
         f"messages {found.messages:,}, sources {found.sources:,}: "
         f"--epsilon {found.epsilon}ms --delta {found.delta}ms"
     )
     if found.skipped:
-        click.echo(f"{found.skipped:,} rows without a time or a number that can be read are left out")
-    click.echo("  δ, and messages that would be late with it")
+        say(f"{found.skipped:,} rows without a time or a number that can be read are left out")
+    say("  δ, and messages that would be late with it")
     trade = {delta: late for _, delta, late in found.trade}
     widest = max(trade.values()) or 1
     for delta, late in trade.items():
         bar = "█" * round(WIDTH * late / widest)
-        click.echo(f"  {delta:>8,} ms {bar:<{WIDTH}} {late:,}")
+        say(f"  {delta:>8,} ms {bar:<{WIDTH}} {late:,}")
     return FINE

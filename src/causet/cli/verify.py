@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +16,12 @@ from causet.cli.inputs import (
     report_option,
     strict_option,
 )
-from causet.cli.printing import json_option
+from causet.cli.printing import json_option, json_text, say
 from causet.cli.spark import spark_options
 from causet.cli.trace import execution
 from causet.formats.execution import Fault
 from causet.model import some_of
+from causet.verdict import exit_code
 from causet.view.proofs import proof
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from causet.spark.verification import Verdict
 
-EXIT_CODES = {"valid": 0, "vacuous": 0, "invalid": 1, "unknown": 3}
 TOLD = 20
 """Findings of one kind that are told to people; all are in the JSON."""
 
@@ -96,8 +95,7 @@ def verify(
                 click.echo(part, nl=False)
             click.echo()
         else:
-            for line in _told(verdict, status, faults):
-                click.echo(line)
+            say(*_told(verdict, status, faults))
         if report is not None:
             from causet.spark.reporting import verify_report
             from causet.view.page import write_text
@@ -105,7 +103,7 @@ def verify(
             title = f"causet verify {' '.join(path.name for path in inputs[:3])}"
             made = verify_report(title, source.events, verdict, status, faults)
             write_text(report, made.page())
-    return EXIT_CODES[status]
+    return exit_code(status)
 
 
 def _json(verdict: Verdict, status: str, faults: Sequence[Fault]) -> Iterator[str]:
@@ -118,7 +116,7 @@ def _json(verdict: Verdict, status: str, faults: Sequence[Fault]) -> Iterator[st
         "counts": verdict.counts,
         "faults": [fault_record(fault) for fault in faults],
     }
-    yield json.dumps(head, ensure_ascii=False)[:-1]
+    yield json_text(head)[:-1]
     for name in ("duplicates", "strangers", "undelivered", "violations"):
         rows: DataFrame = getattr(verdict, name)
         yield f', "{name}": ['
@@ -127,7 +125,7 @@ def _json(verdict: Verdict, status: str, faults: Sequence[Fault]) -> Iterator[st
                 record = row.asDict()
                 if "because" in record:
                     record["because"] = record["because"] or []
-                yield (", " if number else "") + json.dumps(record, ensure_ascii=False)
+                yield (", " if number else "") + json_text(record)
         yield "]"
     yield "}"
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from causet.cli.inputs import fault_lines, fault_record, input_options
-from causet.cli.printing import json_option, print_json
-from causet.model import BadInput
+from causet.cli.printing import json_option, print_json, say
+from causet.model import BadInput, printable
 
 if TYPE_CHECKING:
     from causet.formats.execution import Execution
@@ -94,11 +94,11 @@ def view(
 
     title = " ".join(path.name or str(path) for path in inputs[:3])
     faults = [*found.faults]
-    laid = [view_of(found.events, found.name or title, wanted)]
+    laid = [view_of(found.events, found.name or title, wanted, found.faults)]
     if compare is not None:
         other = _one((compare,), form, execution, options)
         faults += other.faults
-        laid.append(view_of(other.events, other.name or compare.name, wanted))
+        laid.append(view_of(other.events, other.name or compare.name, wanted, other.faults))
         title += f" and {compare.name}"
     write_text(target, page("view" if compare is None else "compare", title, laid))
     if as_json:
@@ -108,10 +108,9 @@ def view(
         print_json({**told, "faults": [fault_record(fault) for fault in faults]})
         return 0
     for each in laid:
-        click.echo(f"{each.name}: {len(each.events):,} of {each.total:,} events. {each.verdict.sentence}")
-    for line in fault_lines(faults):
-        click.echo(line)
-    click.echo(f"→ {target}")
+        say(f"{printable(each.name)}: {len(each.events):,} of {each.total:,} events. {each.verdict.sentence}")
+    say(*fault_lines(faults))
+    say(f"→ {target}")
     return 0
 
 
@@ -120,7 +119,7 @@ def _about(laid: Laid) -> dict[str, Any]:
         "events": laid.total,
         "shown": len(laid.events),
         "status": laid.verdict.status,
-        "violations": len(laid.violations),
+        "violations": laid.found,
     }
 
 
@@ -141,7 +140,7 @@ def _drawn(found: Execution, wanted: Any, ascii_only: bool) -> int:
     from causet.view.payload import Laid
     from causet.view.text import space_time
 
-    laid = judged(Laid.of(found.name, found.events))
+    laid = judged(Laid.of(found.name, found.events), found.faults)
     shown = wanted.of(laid)
     if len(shown.events) > MOST_ROWS:
         raise BadInput(
@@ -154,8 +153,6 @@ def _drawn(found: Execution, wanted: Any, ascii_only: bool) -> int:
     click.echo(space_time(shown.events, width, marks, ascii_only, whole=shown.left_out is None))
     click.echo()
     for each in shown.violations:
-        click.echo(each.sentence)
-    click.echo(
-        shown.verdict.sentence if shown.left_out is None else f"{shown.verdict.sentence} {shown.left_out}"
-    )
+        say(each.sentence)
+    say(shown.verdict.sentence if shown.left_out is None else f"{shown.verdict.sentence} {shown.left_out}")
     return 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from causet.formats.files import Place
 from causet.formats.strict import Problem, show
@@ -46,6 +46,8 @@ class Execution:
     name: str
     events: Sequence[Event]
     faults: tuple[Fault, ...] = ()
+    inputs: Sequence[Mapping[str, object]] | None = field(default=None, compare=False, repr=False)
+    """of a table: its rows, as they stand there, one for each event"""
 
     @property
     def processes(self) -> int:

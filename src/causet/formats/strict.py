@@ -11,6 +11,8 @@ import json
 import math
 from itertools import chain
 
+from causet.escapes import in_json
+
 MAX_DEPTH = 64
 """Lists and objects within each other in one line."""
 INT64 = range(-(2**63), 2**63)
@@ -122,7 +124,7 @@ def is_integer(value: object) -> bool:
 def show(value: object) -> str:
     """A value as it stands in the file, on one line and not too long."""
     shown = json.dumps(value, ensure_ascii=False, default=lambda odd: f"<{type(odd).__name__.strip('_')}>")
-    shown = shown.encode("utf-8", "backslashreplace").decode()
+    shown = in_json(shown)
     return shown if len(shown) <= 60 else shown[:59] + "…"
 
 

@@ -17,7 +17,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def read_table(
         if rows and (told := columns.strange(path, seen)):
             raise BadInput(told)
     hint = "name the column of the processes' own order, if there is one" if seq is None and process else ""
-    return assemble("", _events(rows), hint=hint)
+    return replace(assemble("", _events(rows), hint=hint), inputs=[row.record for row in rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,7 @@ class _Row:
     time: int | float | None
     text: str | None
     extra: dict[str, object]
+    record: dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ class _Columns:
                 for key, value in record.items()
                 if key not in taken and not (kept and key == "text") and value is not None
             },
+            record,
         )
 
 

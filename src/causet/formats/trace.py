@@ -20,7 +20,7 @@ from typing import Any
 from causet.formats.files import MARK, Place, new_file, numbered_lines
 from causet.formats.files import MAX_LINE as MAX_LINE
 from causet.formats.strict import Problem, decode_record, inspect_all, is_integer, show
-from causet.model import KINDS, BadInput, Event
+from causet.model import KINDS, BadInput, Event, printable
 
 FIELDS = (
     "process",
@@ -250,7 +250,7 @@ def check_acyclic(events: Sequence[Event]) -> None:
                 free.append(effect)
     left = {event for event, count in enumerate(waiting_for) if count}
     if left:
-        ids = [events[event].id for event in _cycle(events, causes, effects, left)]
+        ids = [printable(events[event].id) for event in _cycle(events, causes, effects, left)]
         if len(ids) > 12:
             ids[6:-5] = [f"… {len(ids) - 11} more …"]
         raise BadInput(f"the trace has a cycle, in which an event happened before itself: {' → '.join(ids)}")

@@ -39,6 +39,7 @@ from causet.kernels.release import (
     number_within,
     release,
 )
+from causet.kernels.sorting import ascending
 
 Array = np.ndarray[Any, Any]
 
@@ -138,6 +139,8 @@ class Holding:
     receiver_key: Array
     next_index: Array
     receiver_name: list[str]
+    clock: Array
+    """the largest time that was seen, if any was"""
     marks: Array
     """sizes of the segments of fingerprints, see `Marks`"""
     claim_key: Array
@@ -231,12 +234,7 @@ class Holding:
         _, self.gone_begin, self.gone_low, self.gone_high, self.gone_since = gone
         self._claim(held, found.status, found.missing_row, found.missing_cause, now, forget_before)
         self._hold(held.taken(np.flatnonzero(found.status == HELD)))
-        marks.add(
-            self.stream_key[accepted.stream],
-            accepted.number,
-            messages.mark[fresh],
-            (self.stream_key, self.top),
-        )
+        marks.add(self.stream_key, self.top, accepted.stream, accepted.number, messages.mark[fresh])
         self.marks = marks.sizes
         self._tidy(forget_before if by_id else None)
         return Outcome(
@@ -266,10 +264,11 @@ class Holding:
             other = seen & (marked != mark[at])
             conflict[at[other]], duplicate[at[~other]] = True, True
         at = np.flatnonzero(~old & fine)
-        order = at[np.lexsort((new.place[at], mark[at], new.number[at], new.stream[at]))]
+        order = at[ascending(new.stream[at], new.number[at])]
         again = np.zeros(len(order), np.bool_)
         again[1:] = (np.diff(new.stream[order]) == 0) & (np.diff(new.number[order]) == 0)
         if again.any():
+            order = at[np.lexsort((new.place[at], mark[at], new.number[at], new.stream[at]))]
             first = np.maximum.accumulate(np.where(again, 0, np.arange(len(order))))
             same = mark[order] == mark[order[first]]
             duplicate[order[again & same]], conflict[order[again & ~same]] = True, True
@@ -295,6 +294,11 @@ class Holding:
             block.cause_stream,
             block.cause_number,
         )
+
+    def not_before(self, now: int) -> int:
+        """The time, which never goes back, even if a clock was set back: patience would not end."""
+        self.clock = np.array([max([now, *self.clock.tolist()])])
+        return int(self.clock[0])
 
     # ------------------------------------------------------------ what was given up
 
@@ -637,7 +641,7 @@ def _digests(names: Sequence[str]) -> Array:
 
 
 def _sorted(block: _Block) -> _Block:
-    return block.taken(np.lexsort((block.number, block.stream)))
+    return block.taken(ascending(block.stream, block.number))
 
 
 def key_of(receiver: str, domain: str | None, name: str) -> bytes:

@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from causet.kernels.sorting import ascending
+
 Array = np.ndarray[Any, Any]
 
 REMEMBERED = 1 << 16
@@ -46,25 +48,32 @@ class Segment(NamedTuple):
     mark: Array
 
     @classmethod
-    def of(cls, keys: Array, number: Array, mark: Array) -> Segment:
-        """Of messages that are sorted by (key, number)."""
-        changes = np.ones(len(keys), np.bool_)
-        changes[1:] = keys[1:] != keys[:-1]
-        stream = np.cumsum(changes) - 1
-        starts = changes.copy()
-        starts[1:] |= np.diff(number) != 1
+    def of(cls, keys: Array, stream: Array, number: Array, mark: Array) -> Segment:
+        """Of messages that are sorted by (stream, number). A stream is a place in the keys."""
+        starts = np.ones(len(stream), np.bool_)
+        starts[1:] = (np.diff(stream) != 0) | (np.diff(number) != 1)
         runs = np.flatnonzero(starts)
-        return cls(keys[changes], stream[runs], number[runs], np.append(runs, len(keys)), mark)
-
-    def numbers(self) -> Array:
-        found: Array = np.repeat(self.first - self.begin[:-1], np.diff(self.begin)) + np.arange(
-            len(self.mark)
+        there = np.unique(stream[runs])
+        return cls(
+            keys[there],
+            np.searchsorted(there, stream[runs]),
+            number[runs],
+            np.append(runs, len(stream)),
+            mark,
         )
-        return found
 
-    def keys(self) -> Array:
-        found: Array = self.key[np.repeat(self.stream, np.diff(self.begin))]
-        return found
+    def among(self, keys: Array, top: Array) -> tuple[Array, Array, Array]:
+        """Streams, as places in these keys, numbers and fingerprints; without streams that are not there any
+        longer, and without numbers that are too far below the largest one of their stream."""
+        at = positions(keys, self.key)[self.stream]
+        sizes = np.diff(self.begin)
+        least = np.where(at >= 0, top[at] - REMEMBERED, 0) if len(top) else np.zeros(len(at), np.int64)
+        useful = (at >= 0) & (self.first + sizes - 1 > least)
+        stream = np.repeat(np.where(useful, at, -1), sizes)
+        number = np.repeat(self.first - self.begin[:-1], sizes) + np.arange(len(self.mark))
+        keep = stream >= 0
+        keep &= number > np.repeat(least, sizes)
+        return stream[keep], number[keep], self.mark[keep]
 
     def to_bytes(self) -> bytes:
         columns = [pa.array([np.ascontiguousarray(self.key).tobytes()], pa.binary())]
@@ -146,40 +155,32 @@ class Marks:
             _look_up(*segment[1:], wanted, number, found, marks)
         return found, marks
 
-    def add(self, keys: Array, number: Array, mark: Array, tops: tuple[Array, Array]) -> None:
-        """Keep these fingerprints too. `tops` are the streams that are known, with the largest number of
-        each: what is of no other use is dropped when segments become one."""
-        if not len(keys):
+    def add(self, keys: Array, top: Array, stream: Array, number: Array, mark: Array) -> None:
+        """Keep these fingerprints too, of messages that are sorted by (stream, number). The keys are those of
+        all streams that are known, sorted, with the largest number of each: what is of no other use is
+        dropped when segments become one."""
+        if not len(stream):
             return
-        order = np.lexsort((number, keys))
-        keys, number, mark = keys[order], number[order], mark[order]
         at = len(self.sizes)
-        merges = False
-        while at and self.sizes[at - 1] <= GROWTH * len(keys):
+        while at and self.sizes[at - 1] <= GROWTH * len(stream):
             at -= 1
-            before = self._segment(at)
-            keys = np.concatenate([before.keys(), keys])
-            number, mark = np.concatenate([before.numbers(), number]), np.concatenate([before.mark, mark])
-            merges = True
-        if merges:
-            keys, number, mark = _tidied(keys, number, mark, tops)
+            before = self._segment(at).among(keys, top)
+            both = zip(before, (stream, number, mark), strict=True)
+            stream, number, mark = _merged(*(np.concatenate(each) for each in both))
         for gone in range(at + 1, len(self.sizes)):
             self._store.removeKey((gone,))
-        self._store.updateValue((at,), (Segment.of(keys, number, mark).to_bytes(),))
-        self.sizes = np.append(self.sizes[:at], len(keys))
+        self._store.updateValue((at,), (Segment.of(keys, stream, number, mark).to_bytes(),))
+        self.sizes = np.append(self.sizes[:at], len(stream))
 
     def _segment(self, at: int) -> Segment:
         return Segment.from_bytes(self._store.getValue((at,))[0])
 
 
-def _tidied(keys: Array, number: Array, mark: Array, tops: tuple[Array, Array]) -> tuple[Array, Array, Array]:
-    """Sorted, the newest of each once, without what is too old and without streams that were forgotten."""
-    order = np.lexsort((number, keys))  # stable: of two for one number, the newer one stands last
-    keys, number, mark = keys[order], number[order], mark[order]
-    keep = np.ones(len(keys), np.bool_)
-    keep[:-1] = (keys[1:] != keys[:-1]) | (number[1:] != number[:-1])
-    names, largest = tops
-    at = positions(names, keys)
-    keep &= at >= 0
-    keep[keep] = number[keep] > largest[at[keep]] - REMEMBERED
-    return keys[keep], number[keep], mark[keep]
+def _merged(stream: Array, number: Array, mark: Array) -> tuple[Array, Array, Array]:
+    """Sorted by (stream, number), the newer one of two for one number. It is quick if two sorted parts stand
+    one after the other, the newer one last."""
+    order = ascending(stream, number)
+    stream, number = stream[order], number[order]
+    last = np.ones(len(stream), np.bool_)
+    last[:-1] = (np.diff(stream) != 0) | (np.diff(number) != 0)
+    return stream[last], number[last], mark[order][last]

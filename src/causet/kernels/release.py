@@ -255,7 +255,7 @@ def release(
     by hand (`lost`) is not waited for.
     """
     count = len(rows.stream)
-    row_stream, row_number, cause_begin = rows.stream, rows.number, rows.cause_begin
+    cause_begin = rows.cause_begin
     status = np.zeros(count, np.int8)
     order = np.empty(count, np.int64)
     place = np.zeros(count, np.int64)
@@ -300,9 +300,7 @@ def release(
                             claimed[found] = True
             if unmet:
                 status[row] = FLAGGED
-            follows = row + 1 < count and row_stream[row + 1] == row_stream[row]
-            follows = follows and row_number[row + 1] == row_number[row] + 1 and status[row + 1] != HELD
-            if claimed[row] or follows:
+            if claimed[row]:
                 status[row] = LATE
             waiting = watcher[row]
             watcher[row] = NOBODY

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from causet.escapes import columns
 from causet.formats.execution import Fault
 from causet.formats.strict import show
 from causet.model import BadInput, some_of
@@ -95,17 +96,24 @@ class Audit:
     """the first few of `pairs`"""
     faults: tuple[Fault, ...]
 
+    @property
+    def status(self) -> str:
+        """`measured`, since an audit counts and does not judge; `vacuous` if there is no effect to count."""
+        return "measured" if self.effects else "vacuous"
+
     def summary(self, most: int | None = None) -> dict[str, Any]:
         """All of it as a JSON value, with the first `most` pairs or every one."""
         pairs = self.pairs if most is None else self.pairs.limit(most)
         return {
+            "status": self.status,
             "events": self.events,
             "processes": self.processes,
             "effects": self.effects,
             "links": self.links,
             "untimed": self.untimed,
             "orders": {
-                name: {**asdict(tally), "share": tally.share} for name, tally in self._tallies().items()
+                name: {**asdict(tally), "share": tally.share if tally.effects else None}
+                for name, tally in self._tallies().items()
             },
             "pair_count": self.pair_count,
             "wrong_pairs": self.wrong_pairs,
@@ -122,8 +130,8 @@ class Audit:
     def told(self) -> str:
         """For people: a few sentences, the worst pairs of processes, the faults of the log."""
         lines = [
-            f"Events {self.events:,}, processes {self.processes:,}, effects {self.effects:,}, links between "
-            f"cause and effect {self.links:,}.",
+            f"{self.status}: events {self.events:,}, processes {self.processes:,}, effects {self.effects:,}, "
+            f"links between cause and effect {self.links:,}.",
             f"In file order, {_before(self.in_file_order)} stand before their cause.",
             *self._told_of_time(),
             f"In causal order, {_before(self.in_causal_order)} stand before their cause.",
@@ -156,9 +164,11 @@ class Audit:
         yield "The worst pairs of processes:"
         head = ("cause", "effect", "links", "wrong in file", "wrong in time", "worst skew", "")
         table = [head, *map(_cells, wrong)]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        widths = [max(map(columns, column)) for column in zip(*table, strict=True)]
         for row in table:
-            names = [f"{cell:<{width}}" for cell, width in zip(row[:2], widths[:2], strict=True)]
+            names = [
+                cell + " " * (width - columns(cell)) for cell, width in zip(row[:2], widths[:2], strict=True)
+            ]
             numbers = [f"{cell:>{width}}" for cell, width in zip(row[2:6], widths[2:6], strict=True)]
             yield "  " + "  ".join([*names, *numbers, row[6]]).rstrip()
         if self.wrong_pairs > len(wrong):

@@ -103,6 +103,9 @@ class Bucket:
     ) -> Iterator[pa.Table]:
         """Take messages in and give out what leaves. Only with the last of a batch does patience end."""
         settings = self.settings
+        if ended is not None:  # all that came before this batch came before the end of the input
+            ended = max([ended, *self.holding.clock.tolist()])
+        now = self.holding.not_before(now)
         tables = [from_blob(blob) for blob in blobs]
         table = pa.concat_tables(tables).combine_chunks() if tables else None
         taken = _taken(table, settings, self.segments.begin(table))
@@ -265,8 +268,6 @@ def _taken(table: pa.Table | None, settings: Settings, first_place: int) -> Take
         faults = in_one_piece(table.column(FAULT))
         for row in np.flatnonzero(faults.is_valid().to_numpy(zero_copy_only=False)).tolist():
             problems[row] = faults[row].as_py()
-    elif MALFORMED in table.column_names:
-        refuse(table.column(MALFORMED).is_valid().to_numpy(), "is not JSON")
     nameless = receiver.is_null().to_numpy(zero_copy_only=False)
     refuse(nameless, f"has no {settings.by}")
     sourceless = name.is_null().to_numpy(zero_copy_only=False)

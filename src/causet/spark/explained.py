@@ -188,7 +188,7 @@ class EventExplained(Explanation):
 
     def _lines(self) -> Iterator[str]:
         yield f"{some_of([self.event.id])}: " + ", ".join(
-            f"{name} {show(value)}" for name, value in _plain(self.fields).items() if name != "id"
+            f"{some_of([name])} {show(value)}" for name, value in _plain(self.fields).items() if name != "id"
         )
         yield (
             f"Of the other {self.events - 1:,} events: happened before it {self.causes.count:,}, after it "

@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
+from causet.check.sound import TWO_EVENTS, TWO_IDS, TWO_SENDS
 from causet.formats.execution import GAP, MOST_TOLD, UNKNOWN_PARENT, Fault
 from causet.formats.strict import show
-from causet.model import BadInput
+from causet.model import BadInput, printable
 from causet.spark.census import RANK, Census, field
 from causet.spark.skeleton import (
     CYCLE,
@@ -88,7 +89,7 @@ def bad_input(notes: Notes, numbered: DataFrame, census: Census) -> BadEvents | 
     named = names_of(numbered, census, numbers)
     told = [event for number in numbers for event in named.get(number, [])]
     if kind == CYCLE:
-        ids = [named[number][0].id for number in [*numbers, numbers[0]]]
+        ids = [printable(named[number][0].id) for number in [*numbers, numbers[0]]]
         if len(ids) > SHOWN:
             ids[6:-5] = [f"… {len(ids) - 11} more …"]
         sentence = _SENTENCES[kind].format(" → ".join(ids))
@@ -104,9 +105,9 @@ def bad_input(notes: Notes, numbered: DataFrame, census: Census) -> BadEvents | 
 
 
 _SENTENCES = {
-    REPEATED_EVENT: "two events have process {process} and seq {seq}",
-    REPEATED_ID: "two events have the id {id}",
-    SENT_TWICE: "the message {message} is sent twice",
+    REPEATED_EVENT: TWO_EVENTS,
+    REPEATED_ID: TWO_IDS,
+    SENT_TWICE: TWO_SENDS,
     CYCLE: "the trace has a cycle, in which an event happened before itself: {}",
 }
 """What makes a trace bad input, in the order in which it is told."""

@@ -27,6 +27,7 @@ from pyspark.sql import types as T
 
 from causet.delivery import DELIVERED, DIVERTED, LATE
 from causet.kernels.fingerprints import fingerprints, payload_columns
+from causet.kernels.sorting import ascending
 from causet.model import BadInput, printable
 from causet.spark.books import CONFLICTS, DUPLICATES, HEARTBEATS, READ, REFUSED
 from causet.spark.direct import ParquetFiles, is_direct
@@ -622,23 +623,6 @@ def _ranks(names: list[str], numbers: Array) -> Array:
         return numbers
     found: Array = np.argsort(np.argsort(np.array(names, object), kind="stable"))[numbers]
     return found
-
-
-def ascending(*columns: Array) -> Array:
-    """The stable order by the first column, then by the second one, and so on.
-
-    As one sort, where all of them fit into one number: which takes a fifth of the time.
-    """
-    packed = np.zeros(len(columns[0]), np.int64)
-    room = 63
-    for column in columns:
-        lowest, highest = (int(column.min()), int(column.max())) if len(column) else (0, 0)
-        bits = (highest - lowest).bit_length()
-        room -= bits
-        if room < 0:
-            return np.lexsort(columns[::-1])
-        packed = (packed << bits) | (column - lowest)
-    return np.argsort(packed, kind="stable")
 
 
 def _own(table: pa.Table) -> list[str]:

@@ -7,7 +7,7 @@ order of the input, on partitions or on workers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from causet.spark.faults import bad_input, log_faults
 from causet.spark.layout import is_sound, lay_out
 from causet.spark.memory import memory_allowed
 from causet.spark.skeleton import BLOCKS, Batches, Notes, read_pieces, with_skeleton
+from causet.spark.sources_inputs import input_names
 from causet.spark.sources_values import quoted
 
 Array = np.ndarray[Any, Any]
@@ -42,6 +43,8 @@ class Ordered:
 
     rows: DataFrame
     """every column of the input, block, repaired and position; in that order"""
+    renamed: Mapping[str, str]
+    """what columns of the input are called that had the name of an added one: own name → new name"""
     census: Census
     blocks: int
     """the largest block: how many events the longest chain has"""
@@ -51,6 +54,7 @@ class Ordered:
 def causal_order() -> Callable[[DataFrame], DataFrame]:
     """For `events.transform(causal_order())`: adds block, repaired and position; rows come in that order.
 
+    A column of the input that has one of these names stays, as input_block, input_repaired or input_position.
     The narrow part of the work is done at once, the rows are computed when they are used. Faults of a log
     (gaps, unknown parents, deliveries without a send) are passed over; `order_events` tells of them. Bad
     input (a cycle, a repeated (process, seq), a message sent twice) raises `causet.model.BadInput`.
@@ -60,6 +64,12 @@ def causal_order() -> Callable[[DataFrame], DataFrame]:
 
 def order_events(events: DataFrame) -> Ordered:
     """The execution in causal order, with the faults of its log."""
+    case_matters = events.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
+    renamed = input_names(events.columns, ADDED, case_matters)
+    if renamed:
+        events = events.select(
+            *(F.col(quoted(name)).alias(renamed.get(name, name)) for name in events.columns)
+        )
     numbered, census = take_census(events)
     schema = (
         f"{CHUNK} long, block array<int>, repaired array<{'double' if census.floats else 'long'}>, "
@@ -74,16 +84,16 @@ def order_events(events: DataFrame) -> Ordered:
         found.unpersist()
         raise error
     rows = _attached(numbered, found, census)
-    return Ordered(rows, census, notes.counts.get(BLOCKS, 0), log_faults(notes, numbered, census))
+    return Ordered(rows, renamed, census, notes.counts.get(BLOCKS, 0), log_faults(notes, numbered, census))
 
 
 def _attached(numbered: DataFrame, found: DataFrame, census: Census) -> DataFrame:
     """Every row with its block, repaired time and position, in the order of positions."""
-    columns = [name for name in numbered.columns if name not in (RANK, *ADDED)]
+    columns = [name for name in numbered.columns if name != RANK]
     chunks = found.where(F.col("note").isNull()).drop("note")
     if fits(numbered, census.events):
         chunks = F.broadcast(chunks)
-    events = with_number(numbered.drop(*ADDED), census)
+    events = with_number(numbered, census)
     wide = events.join(chunks, F.shiftright(NUMBER, SHIFT) == F.col(CHUNK))
     place = F.col(NUMBER).bitwiseAND((1 << SHIFT) - 1).cast("int")
     rows = wide.select(*map(quoted, columns), *(F.get(name, place).alias(name) for name in ADDED))

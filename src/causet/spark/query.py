@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from causet.model import BadInput
@@ -36,11 +37,14 @@ from causet.spark.direct import ParquetFiles
 from causet.spark.held import has_state
 from causet.spark.kafka import PER_BATCH as MESSAGES_PER_BATCH
 from causet.spark.kafka import RETRY, Address, KafkaSink, read_gaps, read_kafka
-from causet.spark.packing import Blobs
+from causet.spark.packing import OWN, SIZE, Blobs
 from causet.spark.running import Progress, Target, now_ms, run
 from causet.spark.sentences import from_spark
+from causet.spark.sources_values import quoted
 from causet.spark.verdicts import examine, unreadable_rows
 
+MOST_BYTES = "most_bytes"
+"""The setting with the largest message that the sink takes."""
 STRICT = "strict"
 """The setting that lets a batch end the query instead of diverting what cannot be read."""
 
@@ -123,6 +127,7 @@ class Query:
                 _withdraw(kept, target)
             raise
         schema = schema_from(begun["schema"]) if begun and isinstance(source, Path) else None
+        asked = replace(asked, settings={**asked.settings, MOST_BYTES: target.most_bytes})
         return cls(asked, kept, source, form, schema, target, begun)
 
     def messages(self, spark: SparkSession, without: Sequence[str] = ()) -> DataFrame | ParquetFiles:
@@ -142,6 +147,8 @@ class Query:
             )
         self.schema = self.schema or schema_of(spark, self.source, self.form)
         path, per_batch = self.source, self.asked.per_batch
+        if self.target.most_bytes is not None:
+            return with_size(arriving(spark, path, self.form, self.schema, per_batch, without=without))
         if self.form == "parquet" and not has_columns_in_names(path):
             return arriving_files(spark, path, self.schema, per_batch, without=without)
         return arriving(spark, path, self.form, self.schema, per_batch, without=without)
@@ -270,6 +277,12 @@ class Runs:
         raise BadInput(
             f"{path} cannot be read: {why}; mend it or take it away, or run without --strict"
         ) from error
+
+
+def with_size(rows: DataFrame) -> DataFrame:
+    """With the bytes that each row takes as JSON, which is how it goes into a topic."""
+    names = [F.col(quoted(name)) for name in rows.columns if not name.startswith(OWN)]
+    return rows.withColumn(SIZE, F.octet_length(F.to_json(F.struct(*names))).cast("long"))
 
 
 def _target(asked: Asked, written_as: str, name: str) -> Target:

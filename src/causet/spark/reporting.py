@@ -14,11 +14,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from causet.formats.execution import Fault
-from causet.model import Event
+from causet.model import Event, printable
 from causet.spark.auditing import Audit, Tally
 from causet.spark.running import STAY, Progress
 from causet.spark.verification import Verdict as Verified
-from causet.view.judged import SENTENCES
+from causet.verdict import NOT_JUDGED, stream_sentence, stream_status
+from causet.view.judged import sentence_of
 from causet.view.payload import Verdict
 from causet.view.proofs import proof
 from causet.view.report import MOST_PROOFS, Figure, Proof, Report, bars, heat
@@ -39,8 +40,7 @@ def verify_report(
         "duplicates": "delivered more than once",
         "strangers": "delivered where not addressed",
     }
-    wrong = ", ".join(f"{counts[name]:,} {what}" for name, what in words.items() if counts[name])
-    said = f"{wrong[:1].upper()}{wrong[1:]}." if wrong else SENTENCES.get(status, status)
+    said = sentence_of(status, {what: counts[name] for name, what in words.items()}, faults)
     facts = [
         ("events", f"{verdict.events:,}"),
         ("messages", f"{verdict.messages:,}"),
@@ -62,8 +62,8 @@ def verify_report(
     return report
 
 
-def audit_report(title: str, found: Audit) -> Report:
-    """What `audit` found."""
+def audit_report(title: str, found: Audit, faults: Sequence[Fault] = ()) -> Report:
+    """What `audit` found; `faults` are those of the reader of the log."""
     orders = (
         ("file order", found.in_file_order),
         ("time order", found.in_time_order),
@@ -71,13 +71,15 @@ def audit_report(title: str, found: Audit) -> Report:
     )
     time = found.in_time_order
     in_file, in_ours = found.in_file_order.wrong_effects, found.in_causal_order.wrong_effects
-    said = (
-        f"{time.wrong_effects:,} of {time.effects:,} effects stand before a cause when sorted by time, "
-        f"{in_file:,} in file order, {in_ours:,} in ours."
+    sorted_by_time = (
+        f"{time.wrong_effects:,} of {time.effects:,} effects stand before a cause when sorted by time"
+        if time.effects
+        else f"Time order is {NOT_JUDGED}: no effect and its cause both have a time; before a cause stand"
     )
+    said = f"{sorted_by_time}, {in_file:,} in file order, {in_ours:,} in ours."
+    holes = ", ".join(f"{fault.kind} ({fault.count:,})" for fault in (*faults, *found.faults))
+    said += f" Not judged: {holes}." if holes else ""
     pairs = found.pairs.limit(MOST_PAIRS).collect()
-    wrong_at_all = time.wrong_effects or found.in_file_order.wrong_effects
-    status = "invalid" if wrong_at_all else "valid" if time.effects else "vacuous"
     facts = [
         ("events", f"{found.events:,}"),
         ("processes", f"{found.processes:,}"),
@@ -108,14 +110,20 @@ def audit_report(title: str, found: Audit) -> Report:
         ),
         bars("skew", "Worst skew between clocks", skews, y_label="units of time"),
     ]
-    return Report(title, Verdict(status, said), facts, figures=figures)
+    return Report(title, Verdict(found.status, said), facts, figures=figures)
 
 
-def stream_report(title: str, progress: Progress, held: int, blocked: str | None) -> Report:
-    """What a stream did in this run."""
+def stream_report(
+    title: str, progress: Progress, held: int, blocked: str | None, balanced: bool = True
+) -> Report:
+    """What a stream did in this run; `balanced` says whether its books add up."""
     left = sum(count for name, count in progress.counts.items() if name not in STAY)
-    waits = f"; the oldest waits for {blocked}" if blocked else ""
-    said = f"{progress.taken:,} messages came, {left:,} left, {held:,} are held{waits}."
+    waits = f"; the oldest waits for {printable(blocked)}" if blocked else ""
+    verdict = stream_sentence(progress.counts, held, balanced)
+    said = (
+        f"{verdict[:1].upper()}{verdict[1:]}. "
+        f"{progress.taken:,} messages came, {left:,} left, {held:,} are held{waits}."
+    )
     facts = [
         ("messages", f"{progress.taken:,}"),
         *((name, f"{count:,}") for name, count in progress.counts.items() if name != "caused"),
@@ -137,10 +145,14 @@ def stream_report(title: str, progress: Progress, held: int, blocked: str | None
     ]
     statuses = {name: float(count) for name, count in progress.counts.items() if count and name != "caused"}
     figures.append(bars("statuses", "What became of them", statuses, y_label="messages"))
-    return Report(title, Verdict("valid" if not held else "unknown", said), facts, figures=figures)
+    return Report(
+        title, Verdict(stream_status(progress.counts, held, balanced), said), facts, figures=figures
+    )
 
 
 def _share(tally: Tally) -> str:
+    if not tally.effects:
+        return NOT_JUDGED
     return f"{tally.wrong_effects:,} of {tally.effects:,} ({tally.share:.1%})"
 
 

@@ -22,6 +22,7 @@ from causet.formats.strict import Problem
 from causet.model import BadInput
 from causet.spark.sentences import condition_of, from_spark, innermost, sentence_for, text_of
 from causet.spark.sources_files import Found, Scratch, files_of, imported
+from causet.spark.sources_inputs import check_own_names, given_back, input_names
 from causet.spark.sources_json import HIDDEN, open_lines
 from causet.spark.sources_parquet import open_rows
 from causet.spark.sources_parts import (
@@ -70,6 +71,8 @@ class Source:
             check_names(self._types, _case_matters(spark))
         except Problem as problem:
             raise BadInput(f"{named}: {problem}") from None
+        if found.inputs is not None:
+            check_own_names(found.inputs, _case_matters(spark), named)
         self.events = events_of(self._parts, self._types)
 
     def __enter__(self) -> Source:
@@ -85,6 +88,17 @@ class Source:
     def close(self) -> None:
         """Remove what was written to read it; the events cannot be read any more then."""
         self._scratch.close()
+
+    def given_back(self, rows: DataFrame, added: Sequence[str]) -> tuple[DataFrame, dict[str, str]]:
+        """Rows that were made of the events, with the columns that the user gave and those that were added;
+        and what those of the user's are called that have the name of an added one.
+
+        A table's columns are the user's if it was opened with `own_columns`; else the rows are as they are.
+        """
+        if self._found.inputs is None:
+            return rows, {}
+        called = input_names(self._found.inputs, added, _case_matters(self._spark))
+        return given_back(rows, self._found.inputs, added, called), called
 
     # ------------------------------------------------------------ what is wrong
 
@@ -190,12 +204,15 @@ def open_trace(
     spark: SparkSession,
     paths: str | Path | Sequence[str | Path],
     form: str | None = None,
+    *,
+    own_columns: bool = False,
     **options: Any,
 ) -> Source:
     """The execution in these files and folders, checked as far as `Source.check` says.
 
-    `form` and `options` are those of `formats.registry.read_executions`. BadInput if something cannot be
-    read, if there is no event, or if there is more than one execution.
+    `form` and `options` are those of `formats.registry.read_executions`. With `own_columns` a table's own
+    columns can be given back (`Source.given_back`). BadInput if something cannot be read, if there is no
+    event, or if there is more than one execution.
     """
     listed = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     given = {name: value for name, value in options.items() if value not in (None, False)}
@@ -210,7 +227,7 @@ def open_trace(
                 f"the inputs are {' and '.join(sorted(forms))}, which are not one execution; give one "
                 "format, or convert them to traces first (causet convert)"
             )
-        return Source(spark, imported(listed, form, given, scratch.folder()), scratch)
+        return Source(spark, imported(listed, form, given, scratch.folder(), own_columns), scratch)
     except BaseException:
         scratch.close()
         raise

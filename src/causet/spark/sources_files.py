@@ -24,6 +24,7 @@ from causet.formats.registry import read_executions, trace_files
 from causet.formats.trace import FIELDS
 from causet.model import BadInput, Event, some_of
 from causet.spark.sentences import from_spark, innermost
+from causet.spark.sources_inputs import write_with_inputs
 from causet.spark.sources_parts import path_of
 
 _READABLE = re.compile(r"[^_.:][^:]*\.(jsonl|json|jsonl\.gz|json\.gz|parquet)", re.DOTALL)
@@ -41,6 +42,8 @@ class Found:
     imported: bool = False
     unused: frozenset[str] = frozenset()
     """fields that no event has"""
+    inputs: tuple[str, ...] | None = None
+    """the names of a table's own columns, if they stand beside the events"""
 
 
 class Scratch:
@@ -79,8 +82,14 @@ def _escaped(path: Path) -> str:
     return re.sub(r"([{}\[\]*?\\])", r"\\\1", str(path))
 
 
-def imported(paths: Sequence[Path], form: str | None, options: Mapping[str, Any], folder: Path) -> Found:
-    """A log of another format, written as a trace."""
+def imported(
+    paths: Sequence[Path],
+    form: str | None,
+    options: Mapping[str, Any],
+    folder: Path,
+    own_columns: bool = False,
+) -> Found:
+    """A log of another format, written as a trace; with `own_columns`, a table's columns stand beside it."""
     executions = [each for each in read_executions(paths, form, **options) if each.events]
     shown = ", ".join(map(str, paths[:3]))
     if not executions:
@@ -94,9 +103,18 @@ def imported(paths: Sequence[Path], form: str | None, options: Mapping[str, Any]
         )
     (execution,) = executions
     trace = folder / "imported.parquet"
-    write_parquet(trace, execution.events)
+    inputs: tuple[str, ...] | None = None
+    if own_columns and execution.inputs is not None:
+        inputs = write_with_inputs(trace, execution.events, execution.inputs, paths)
+    else:
+        write_parquet(trace, execution.events)
     return Found(
-        [trace], list(paths), list(execution.faults), imported=True, unused=_unused(execution.events)
+        [trace],
+        list(paths),
+        list(execution.faults),
+        imported=True,
+        unused=_unused(execution.events),
+        inputs=inputs,
     )
 
 

@@ -140,7 +140,7 @@ def _columns(found: Sequence[_Found]) -> tuple[dict[str, DataType], dict[str, Ty
             reads = LongType()  # a timestamp is read as the integer that it is
         else:
             try:
-                reads = _spark_type(kind, column.int96)
+                reads = spark_type(kind, column.int96)
             except TypeError as error:
                 raise Problem(
                     f"the column {show(name)} is of type {error}, which Spark cannot read; leave it out"
@@ -185,13 +185,13 @@ _PLAIN: dict[Any, DataType] = {
 }
 
 
-def _spark_type(kind: Any, int96: bool = False) -> DataType:
+def spark_type(kind: Any, int96: bool = False) -> DataType:
     """The Spark type of a column; TypeError if Spark has none."""
     types = pa.types
     if kind in _PLAIN:
         return _PLAIN[kind]
     if types.is_dictionary(kind):
-        return _spark_type(kind.value_type)
+        return spark_type(kind.value_type)
     if types.is_timestamp(kind):
         if kind.unit == "ns" and not int96:
             return LongType()
@@ -203,9 +203,9 @@ def _spark_type(kind: Any, int96: bool = False) -> DataType:
     if types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision:
         return DecimalType(kind.precision, kind.scale)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        return ArrayType(_spark_type(kind.value_type))
+        return ArrayType(spark_type(kind.value_type))
     if types.is_map(kind):
-        return MapType(_spark_type(kind.key_type), _spark_type(kind.item_type))
+        return MapType(spark_type(kind.key_type), spark_type(kind.item_type))
     if types.is_struct(kind) and kind.num_fields:
-        return StructType([StructField(field.name, _spark_type(field.type)) for field in kind])
+        return StructType([StructField(field.name, spark_type(field.type)) for field in kind])
     raise TypeError(kind)

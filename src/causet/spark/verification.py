@@ -48,6 +48,7 @@ from causet.spark.skeleton import (
     read_pieces,
 )
 from causet.spark.targets import Targets
+from causet.verdict import judged_status
 
 Array = np.ndarray[Any, Any]
 
@@ -109,7 +110,7 @@ def verify(events: DataFrame, chains: int = CHAINS) -> Verdict:
     deliveries = notes.counts.get(DELIVERIES, 0)
     bad = counts["violations"] or counts["duplicates"] or counts["strangers"]
     return Verdict(
-        status="invalid" if bad else "unknown" if faults else "valid" if deliveries else "vacuous",
+        status=judged_status(bad, faults, deliveries),
         events=census.events,
         messages=notes.counts.get(MESSAGES, 0),
         deliveries=deliveries,

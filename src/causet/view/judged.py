@@ -1,14 +1,18 @@
 """The verdict on an execution that is going to be drawn: what came too early, with its proof.
 
-Small executions are judged by the oracle, which needs nothing but Python. Whoever has a larger one judged it
-with `causet verify`, on Spark.
+Small executions are judged by the oracle, which needs nothing but Python. `causet verify` judges large ones,
+on Spark.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from causet.check.oracle import Verdict as Judgement
 from causet.check.oracle import judge
+from causet.formats.execution import GAP, UNKNOWN_PARENT, Fault
+from causet.verdict import judged_status
 from causet.view.payload import NONE, Laid, Verdict, Violation
 from causet.view.proofs import proof
 
@@ -17,20 +21,37 @@ MOST_EVENTS, MOST_TARGETS = 12_000, 20_000
 SENTENCES = {
     "valid": "Every process delivered in causal order.",
     "vacuous": "Nothing is delivered, so there is no order of deliveries to judge.",
-    "unknown": "Nothing was found, but the log has faults that could hide something.",
+    "unknown": "Nothing was found, but the log is incomplete, which could hide something.",
 }
+UNSENT = "delivered without a send"
 
 
-def judged(laid: Laid) -> Laid:
-    """With the verdict, if it is small enough for the oracle."""
-    sends = {event.message: number for number, event in enumerate(laid.events) if event.kind == "send"}
-    if not any(event.kind == "deliver" for event in laid.events):
-        return replace(laid, verdict=Verdict("vacuous", SENTENCES["vacuous"]))
+def sentence_of(status: str, wrong: Mapping[str, int], faults: Sequence[Fault] = ()) -> str:
+    """What was found, by kind, and what could not be judged since the log is incomplete.
+
+    >>> sentence_of("invalid", {"delivered too early": 2, "delivered more than once": 0})
+    '2 delivered too early.'
+    """
+    found = ", ".join(f"{count:,} {what}" for what, count in wrong.items() if count)
+    said = f"{found}." if found else SENTENCES[status]
+    holes = ", ".join(f"{fault.kind} ({fault.count:,})" for fault in faults)
+    return f"{said} Not judged: {holes}." if holes else said
+
+
+def judged(laid: Laid, faults: Sequence[Fault] = ()) -> Laid:
+    """With the verdict, if it is small enough for the oracle. `faults` are those of the log it comes from."""
     targets = sum(len(event.to or ()) for event in laid.events)
     if len(laid.events) > MOST_EVENTS or targets > MOST_TARGETS:
+        if not any(event.kind == "deliver" for event in laid.events):
+            status = judged_status(0, faults, 0)
+            return replace(laid, verdict=Verdict(status, sentence_of(status, {}, faults)), found=0)
         told = f"Not judged here, with more than {MOST_EVENTS:,} events; `causet verify` judges any number."
+        holes = ", ".join(f"{fault.kind} ({fault.count:,})" for fault in faults)
+        told += f" The log is incomplete: {holes}." if holes else ""
         return replace(laid, verdict=Verdict("unjudged", told))
     found = judge(laid.events)
+    faults = faults or _faults_of(found)
+    sends = {event.message: number for number, event in enumerate(laid.events) if event.kind == "send"}
     delivered: dict[tuple[str, str | None], int] = {}
     for number, event in enumerate(laid.events):
         if event.kind == "deliver":
@@ -50,6 +71,12 @@ def judged(laid: Laid) -> Laid:
         "delivered more than once": len(found.duplicates),
         "delivered where not addressed": len(found.strangers),
     }
-    wrong = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    sentence = f"{wrong[:1].upper()}{wrong[1:]}." if wrong else SENTENCES[found.status]
-    return replace(laid, violations=violations, verdict=Verdict(found.status, sentence))
+    status = judged_status(not found.ok, faults, found.deliveries)
+    verdict = Verdict(status, sentence_of(status, counts, faults))
+    return replace(laid, violations=violations, verdict=verdict, found=len(violations))
+
+
+def _faults_of(found: Judgement) -> list[Fault]:
+    """What the oracle saw missing, where the reader of a log has not said it."""
+    kinds = {GAP: found.gaps, UNKNOWN_PARENT: found.unknown_parents, UNSENT: found.unsent}
+    return [Fault(kind, len(each), ()) for kind, each in kinds.items() if each]

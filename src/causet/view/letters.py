@@ -6,27 +6,12 @@ shown escaped.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable
-from functools import lru_cache
 
-ACCENTS = 2
-"""On one letter; more are somebody's joke, and escaped."""
-HIDDEN = re.compile("[\u034f\u115f\u1160\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
-"""Letters and marks that show nothing; the other invisible characters are known by their category."""
-
-
-def columns(text: str) -> int:
-    """The columns that a terminal gives to this text."""
-    return len(text) if text.isascii() else sum(map(width_of, text))
-
-
-@lru_cache(maxsize=4096)
-def width_of(letter: str) -> int:
-    if unicodedata.category(letter) in ("Mn", "Me"):
-        return 0
-    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+from causet.escapes import columns as columns
+from causet.escapes import escaped
+from causet.escapes import width_of as width_of
 
 
 def plain(text: str, ascii: bool = False) -> str:
@@ -35,16 +20,7 @@ def plain(text: str, ascii: bool = False) -> str:
     >>> plain("a\x1b[2J\u202eb\n")
     'a\\x1b[2J\\u202eb\\n'
     """
-    found: list[str] = []
-    accents = 0
-    for letter in unicodedata.normalize("NFC", text):
-        kind = unicodedata.category(letter)
-        accents = accents + 1 if kind in ("Mn", "Me") else 0
-        hidden = kind[0] == "C" or (kind[0] == "Z" and letter != " ") or HIDDEN.match(letter)
-        if hidden or accents > ACCENTS or (accents and not found) or (ascii and letter > "~"):
-            letter = letter.encode("unicode_escape").decode("ascii")
-        found.append(letter)
-    return "".join(found)
+    return escaped(unicodedata.normalize("NFC", text), ascii)
 
 
 def cut(text: str, most: int, more: str = "…", tail: int = 0) -> str:

@@ -9,12 +9,21 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from causet.model import BadInput, Event
+from causet.check.sound import refuse_repeats
+from causet.escapes import one_line
+from causet.formats.execution import Execution, assemble
+from causet.formats.files import Place
+from causet.formats.registry import read_executions
+from causet.formats.strict import Problem
+from causet.formats.trace import FIELDS, event_of
+from causet.model import BadInput, Event, printable
 from causet.view.narrow import MOST_EVENTS, Wanted
 from causet.view.page import page, view_of, write_text
+from causet.view.payload import Laid, Verdict
 
 HEIGHT = 640
 MOST_ROWS = 100_000
@@ -63,7 +72,8 @@ def view(
     """Draw an execution: a file, a list of events or records, a pandas or a Spark DataFrame.
 
     Of a Spark DataFrame the first 100,000 rows are taken, or `most` if that is fewer, by process and seq; the
-    picture says so if there are more.
+    picture says so if there are more, and is not judged. What `causal_order` refuses is BadInput here too;
+    what is missing from the log is counted in the verdict.
 
     >>> view([{"process": "p1", "seq": 1, "kind": "send", "message": "a", "to": ["p2"]}])
     <causet view: 1 event. Nothing is delivered, so there is no order of deliveries to judge.>
@@ -71,44 +81,57 @@ def view(
     if most < 1:
         raise BadInput(f"most = {most}: at least one event is drawn")
     wanted = (processes,) if isinstance(processes, str) else tuple(processes)
-    events, cut = _events(trace, most)
-    if not events:
+    found, cut = _execution(trace, most)
+    if not found.events:
         raise BadInput("there is no event to draw")
-    laid = view_of(events, title, Wanted(most, wanted, around=around))
+    narrowed = Wanted(most, wanted, around=around)
+    if cut:
+        # The rest of the rows may hold what seems to be missing, and the causes of what is here.
+        whole = replace(Laid.of(title, found.events), verdict=Verdict("unjudged", f"Not judged: {cut}"))
+        laid = narrowed.of(whole)
+    else:
+        laid = view_of(found.events, title, narrowed, found.faults)
     count = len(laid.events)
     said = f"{count:,} event{'' if count == 1 else 's'}. {laid.verdict.sentence}"
-    said = " ".join(part for part in (said, cut, laid.left_out) if part)
-    return View(page("view", title, [laid]), said, height)
+    said = " ".join(part for part in (said, laid.left_out) if part)
+    return View(page("view", title, [laid]), one_line(said), height)
 
 
-def _events(trace: Any, most: int) -> tuple[list[Event], str]:
-    """The events, and what was cut off."""
+def _execution(trace: Any, most: int) -> tuple[Execution, str]:
+    """The events, checked as those of a file are, and what was cut off."""
     if isinstance(trace, str | Path):
-        from causet.formats.registry import read_executions
-
         found = read_executions(trace)
         if len(found) != 1:
             raise BadInput(f"{trace} has {len(found)} executions; `causet view --execution NAME` draws one")
-        return list(found[0].events), ""
+        return found[0], ""
     if hasattr(trace, "sparkSession"):
         limit = min(most, MOST_ROWS)
         rows = trace.orderBy("process", "seq").limit(limit + 1).collect()
-        cut = f"Only the first {limit:,} rows of the DataFrame are drawn." if len(rows) > limit else ""
-        return [_event(row.asDict()) for row in rows[:limit]], cut
+        cut = f"only the first {limit:,} rows of the DataFrame are drawn." if len(rows) > limit else ""
+        return _checked("the DataFrame", "row", (row.asDict() for row in rows[:limit])), cut
     if hasattr(trace, "to_dict") and hasattr(trace, "columns"):
-        return [_event(row) for row in trace.to_dict("records")], ""
+        return _checked("the DataFrame", "row", trace.to_dict("records")), ""
     if not isinstance(trace, Iterable) or isinstance(trace, Mapping):
         raise BadInput(f"a trace is a file, a list of events or a DataFrame, not {type(trace).__name__}")
-    return [each if isinstance(each, Event) else _event(each) for each in trace], ""
+    return _checked("the list", "event", trace), ""
 
 
-def _event(record: Mapping[str, Any]) -> Event:
+def _checked(whole: str, unit: str, records: Iterable[Any]) -> Execution:
+    """The execution of these records; else BadInput, in the sentences of `causal_order`."""
+    placed = [(Place(whole, number, unit), _event(each)) for number, each in enumerate(records, start=1)]
+    refuse_repeats((f"{unit} {place.number}", event) for place, event in placed)
+    return assemble("", placed)
+
+
+def _event(record: Any) -> Event:
     """A row as an event: what is not there (None, NaN) is left out, arrays are lists."""
+    if isinstance(record, Event):
+        own = {name: getattr(record, name) for name in FIELDS}
+        record = {
+            name: list(value) if isinstance(value, tuple) else value for name, value in own.items()
+        } | dict(record.extra)
     if not isinstance(record, Mapping):
         raise BadInput(f"an event is a record with the fields of a trace, not {type(record).__name__}")
-    from causet.formats.strict import Problem
-    from causet.formats.trace import event_of
-
     given: dict[str, object] = {}
     whose = f"{record.get('process')}, seq {record.get('seq')}"
     for name, value in record.items():
@@ -121,7 +144,7 @@ def _event(record: Mapping[str, Any]) -> Event:
     try:
         return event_of(given)
     except Problem as error:
-        raise BadInput(f"the row of {whose[:80]}: {error}") from None
+        raise BadInput(f"the row of {printable(whose)}: {error}") from None
 
 
 def _plain(text: str) -> str:

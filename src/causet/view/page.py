@@ -12,12 +12,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from causet.formats.execution import Fault
 from causet.formats.files import unwritable
-from causet.model import BadInput, Event
+from causet.model import BadInput, Event, printable
 from causet.view.judged import judged
 from causet.view.narrow import Wanted
 from causet.view.payload import Laid, encode
 
+LONGEST_TITLE = 200
 _DATA, _TITLE = "@@CAUSET-DATA@@", "@@CAUSET-TITLE@@"
 
 
@@ -26,7 +28,7 @@ def page(kind: str, title: str, laid: Sequence[Laid], report: Mapping[str, Any] 
     data = encode(kind, title, laid, report)
     # The title first: whatever it says, it cannot take the place of the data.
     before, _, after = _built().partition(_DATA)
-    return f"{before.replace(_TITLE, html.escape(title), 1)}{data}{after}"
+    return f"{before.replace(_TITLE, html.escape(printable(title, LONGEST_TITLE)), 1)}{data}{after}"
 
 
 @cache
@@ -34,9 +36,11 @@ def _built() -> str:
     return (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
 
 
-def view_of(events: Sequence[Event], name: str, wanted: Wanted | None = None) -> Laid:
+def view_of(
+    events: Sequence[Event], name: str, wanted: Wanted | None = None, faults: Sequence[Fault] = ()
+) -> Laid:
     """An execution as a page shows it: judged, and as much of it as is wanted."""
-    return (wanted or Wanted()).of(judged(Laid.of(name, events)))
+    return (wanted or Wanted()).of(judged(Laid.of(name, events), faults))
 
 
 def write_page(path: Path, events: Sequence[Event], title: str) -> Path:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from causet.model import Event
+from causet.verdict import meaning_of
 from causet.view.ordered import causes_of, in_order, natural, sends_of
 
 Array = np.ndarray[Any, Any]
@@ -48,8 +49,20 @@ class Violation:
 
 @dataclass(frozen=True)
 class Verdict:
+    """One of `causet.verdict.VERDICTS`, with what was found in a sentence."""
+
     status: str = "unjudged"
     sentence: str = "Not judged."
+
+    def plain(self) -> dict[str, str]:
+        """As a page has it: the word and the colour come from the one list of verdicts."""
+        meaning = meaning_of(self.status)
+        return {
+            "status": self.status,
+            "word": meaning.word,
+            "tone": meaning.tone,
+            "sentence": self.sentence,
+        }
 
 
 @dataclass(frozen=True)
@@ -66,6 +79,8 @@ class Laid:
     left_out: str | None = None
     violations: Sequence[Violation] = ()
     verdict: Verdict = field(default_factory=Verdict)
+    found: int | None = None
+    """violations in the whole execution; None where it was not judged"""
 
     @classmethod
     def of(cls, name: str, events: Sequence[Event]) -> Laid:
@@ -105,6 +120,7 @@ class Laid:
                 if each.delivered in rank
             ],
             self.verdict,
+            self.found,
         )
 
 
@@ -202,7 +218,8 @@ def _execution(laid: Laid, columns: _Columns) -> dict[str, Any]:
             }
             for each in laid.violations
         ],
-        "verdict": {"status": laid.verdict.status, "sentence": laid.verdict.sentence},
+        "found": laid.found,
+        "verdict": laid.verdict.plain(),
     }
 
 

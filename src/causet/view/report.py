@@ -97,7 +97,7 @@ class Report:
             for number, laid in enumerate(drawn)
         ]
         report = {
-            "verdict": {"status": self.verdict.status, "sentence": self.verdict.sentence},
+            "verdict": self.verdict.plain(),
             "facts": [list(fact) for fact in self.facts],
             "proofs": told,
             "figures": [figure.plain() for figure in self.figures if figure.x],

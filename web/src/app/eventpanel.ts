@@ -168,7 +168,7 @@ function legend(app: App): Node[] {
     app.comparison ? element("h2", {}, "Two executions") : element("h2", {}, "Verdict"),
     app.comparison
       ? element("p", {}, `${count(app.comparison.differences.length, "difference")}; n and p step through them.`)
-      : element("p", { class: `note status-${["valid", "invalid"].includes(verdict.status) ? verdict.status : "other"}` }, visible(verdict.sentence, 2000)),
+      : element("p", { class: `note tone-${verdict.tone}` }, visible(verdict.sentence, 2000)),
     element("h3", {}, "How to read this"),
     element("ul", { class: "legend" }, ...meanings.map(([sign, meaning]) => element("li", {}, element("span", { class: "sign" }, sign), meaning))),
     element("p", { class: "quiet" }, "Click an event for its causes and effects. Press ? for all keys."),

@@ -41,7 +41,7 @@ export function resultsPanel(app: App): Node[] {
 
 export function violationsPanel(app: App): Node[] {
   const { violations } = app.model;
-  if (violations.length === 0) return [heading("Violations"), quiet(visible(app.model.verdict.sentence, 2000))];
+  if (violations.length === 0) return [heading(app.model.found === null ? "Too early: not judged" : "Too early: none here"), quiet(visible(app.model.verdict.sentence, 2000))];
   const current = app.violation ? violations.indexOf(app.violation) : -1;
   return [
     heading(count(violations.length, "violation")),

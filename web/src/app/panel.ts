@@ -3,6 +3,7 @@
 import { figure } from "../model/plaintext";
 import type { Tab } from "../model/state";
 import { element, replace } from "../ui/dom";
+import { violationsLabel } from "../ui/verdict";
 import type { App } from "./app";
 import { eventPanel } from "./eventpanel";
 import { differencesPanel, orderPanel, processesPanel, resultsPanel, violationsPanel } from "./listpanels";
@@ -19,7 +20,7 @@ export class Panel {
       ["event", () => "Event"],
       ...(app.comparison ? ([["differences", () => `Differences ${figure(app.comparison?.differences.length ?? 0)}`]] as [Tab, () => string][]) : []),
       ["results", () => (app.finding.mask ? `Found ${figure(app.finding.list.length)}` : "Found")],
-      ["violations", () => `Violations ${figure(app.model.violations.length)}`],
+      ["violations", () => violationsLabel(app.model.violations.length, app.model.found)],
       ["processes", () => "Processes"],
       ...(app.comparison ? [] : ([["order", () => (app.scene.layout.inversions.length ? `Order ${figure(app.scene.layout.inversions.length)}` : "Order")]] as [Tab, () => string][])),
     ];

@@ -3,7 +3,7 @@
 import { lowerBound } from "./layout";
 import { buildModel, groupOf, textOf, type Model } from "./model";
 import { findTwins } from "./twins";
-import type { Execution } from "./types";
+import type { Execution, Verdict } from "./types";
 
 export const BOTH = 0;
 export const ONLY_HERE = 1;
@@ -100,8 +100,16 @@ function joined(first: Execution, second: Execution, names: string[]): Execution
         chain: violation.chain.map((event) => event + first.events),
       })),
     ],
-    verdict: first.verdict,
+    found: first.found === null || second.found === null ? null : first.found + second.found,
+    verdict: bothVerdicts(first, second),
   };
+}
+
+/** What is said about both: as one where it is the same, else of each by its name. */
+function bothVerdicts(first: Execution, second: Execution): Verdict {
+  const [one, other] = [first.verdict, second.verdict];
+  if (one.status === other.status && one.sentence === other.sentence) return one;
+  return { ...(one.status === "unjudged" ? one : other), sentence: `${first.name}: ${one.sentence} ${second.name}: ${other.sentence}` };
 }
 
 /** Whether two events that are the same by id or place tell different things. */

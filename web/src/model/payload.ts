@@ -3,7 +3,7 @@
 import { columnReader, type ColumnReader } from "./columns";
 import { PageError, arrayOf, integer, listOf, record, text, textOrNull } from "./checks";
 import { readReport } from "./reportheader";
-import type { Execution, Page, Verdict, Violation } from "./types";
+import { TONES, type Execution, type Page, type Verdict, type Violation } from "./types";
 
 const KINDS = ["view", "compare", "report"] as const;
 const EXECUTIONS_OF_KIND = { view: [1, 1], compare: [2, 2], report: [0, Infinity] } as const;
@@ -119,6 +119,7 @@ function readExecution(header: Record<string, unknown>, read: ColumnReader): Exe
     cause,
     causeKind,
     violations: listOf(header.violations ?? [], "violations", (value, name) => readViolation(record(value, name), events)),
+    found: header.found === null || header.found === undefined ? null : integer(header.found, "found", 0, Number.MAX_SAFE_INTEGER),
     verdict: readVerdict(header.verdict),
   };
 }
@@ -134,7 +135,14 @@ function readViolation(value: Record<string, unknown>, events: number): Violatio
 
 export function readVerdict(value: unknown): Verdict {
   const verdict = record(value, "verdict");
-  return { status: text(verdict.status, "verdict's status"), sentence: text(verdict.sentence, "verdict's sentence") };
+  const tone = TONES.find((known) => known === verdict.tone);
+  if (!tone) throw new PageError("The data of this page is damaged: the verdict's tone is not one of the known ones.");
+  return {
+    status: text(verdict.status, "verdict's status"),
+    word: text(verdict.word, "verdict's word"),
+    tone,
+    sentence: text(verdict.sentence, "verdict's sentence"),
+  };
 }
 
 function checkRange(values: ArrayLike<number>, low: number, high: number, name: string): void {

@@ -1,6 +1,9 @@
 // What the page is given: the decoded and checked payload.
 
-export type Verdict = { status: string; sentence: string };
+export const TONES = ["good", "bad", "open", "plain"] as const;
+
+/** Word and tone (green, red, amber, grey) come with the data: `causet.verdict` has the one list of them. */
+export type Verdict = { status: string; word: string; tone: (typeof TONES)[number]; sentence: string };
 
 export type Violation = {
   delivered: number;
@@ -36,6 +39,8 @@ export type Execution = {
   cause: Uint32Array;
   causeKind: Uint8Array;
   violations: Violation[];
+  /** Violations in the whole execution, of which some may be left out here; null where it was not judged. */
+  found: number | null;
   verdict: Verdict;
 };
 
