@@ -205,7 +205,7 @@ def test_numbers_of_several_receivers_taken_for_copies_are_told(tmp_path: Path) 
     lines = [{"source": "a", "sequence": "1", "causaldeps": "{}", "receiver": name} for name in ("r", "s")]
     inbox = write_files(tmp_path / "inbox", lines, 10)
     told = causet("deliver", inbox, tmp_path / "out", "--missing", "wait", "--buckets", 2)
-    assert "duplicates dropped 1" in told and "if numbers count for each receiver, use --by receiver" in told
+    assert "conflicts 1" in told and "if numbers count for each receiver, use --by receiver" in told
     told = causet("deliver", inbox, tmp_path / "all", "--missing", "wait", "--by", "receiver", "--buckets", 2)
     assert "delivered 2" in told and "--by" not in told
 
