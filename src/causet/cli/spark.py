@@ -160,9 +160,11 @@ def _silence() -> None:
         logging.getLogger(name).disabled = True
     logging.getLogger().addFilter(_not_of_py4j)
     # If the JVM is killed, PySpark's server for accumulators would print a traceback of the lost connection.
-    from pyspark.accumulators import AccumulatorServer
+    from pyspark import accumulators
 
-    AccumulatorServer.handle_error = _quiet  # type: ignore[method-assign]
+    for name in ("AccumulatorTCPServer", "AccumulatorUnixServer"):
+        if hasattr(accumulators, name):
+            getattr(accumulators, name).handle_error = _quiet
     warnings.filterwarnings("ignore", module=r"(pyspark|py4j)(\..*)?")
 
 
