@@ -19,7 +19,7 @@ from test_poisoned_deliver import (
 
 MODULES = ("kernels.release", "kernels.marks", "kernels.holding", "spark.bucket")
 SEEDS = 60
-POISONED = 24
+POISONED = 16
 RULES = [
     getattr(test_holding, name)
     for name in sorted(vars(test_holding))
