@@ -355,7 +355,7 @@ def test_a_batch_that_did_not_end_needs_its_files(spark: SparkSession, tmp_path:
     last.unlink()
     kept.check_files()
     (tmp_path / "in/00001.parquet").rename(tmp_path / "away")
-    with pytest.raises(BadInput, match=r"00001\.parquet is gone, and was being read when the last run ended"):
+    with pytest.raises(BadInput, match=r"00001\.parquet is gone, and belongs to a batch"):
         kept.check_files()
 
 

@@ -409,6 +409,15 @@ def test_a_number_too_far_above_the_others_is_refused_and_changes_nothing(of: An
     assert len(held) == 1, "w waits for x:4, which was never delivered"
 
 
+def test_receivers_that_only_got_refused_messages_are_forgotten(of: Any = holding) -> None:
+    held = of.Holding.empty()
+    step(held, [(f"r{each}", "x", 2**52, {}) for each in range(50)])
+    assert len(held.receiver_key) == len(held.receiver_name) == len(held.stream_key) == 0
+    step(held, [("a", "x", 1, {}), ("b", "x", 2, {}), ("c", "x", 2**52, {})])
+    assert sorted(held.receiver_name) == ["a", "b"] and len(held) == 1
+    assert list(step(held, [("b", "x", 1, {})], first=9).index) == [0, 1]
+
+
 def test_invented_causes_are_forgotten_with_the_horizon(of: Any = holding) -> None:
     held = of.Holding.empty()
     for number in range(1, 21):

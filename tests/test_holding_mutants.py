@@ -249,6 +249,7 @@ MUTANTS = [
         "keep = stream >= -1\n",
         "fingerprints of forgotten streams are dropped",
     ),
+    mutant("holding", "        self._tidy_receivers()\n", "", "receivers that got nothing are forgotten"),
     mutant("bucket", "now = self.holding.not_before(now)", "pass", "time does not go back"),
     mutant(
         "bucket",

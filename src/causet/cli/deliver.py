@@ -129,7 +129,15 @@ def deliver(
         return Operator(OBSERVED, blobs, how_many_held)
 
     with streaming(
-        options, "deliver", {**fixed, **policy}, settings, buckets, operator, [by, parent], missing != WAIT
+        options,
+        "deliver",
+        {**fixed, **policy},
+        settings,
+        buckets,
+        operator,
+        [by, parent],
+        missing != WAIT,
+        bool(lost),
     ) as (ran, spark, state):
         elsewhere = _elsewhere(ran, spark, state) if by is not None else []
     if options.report is not None:
@@ -193,7 +201,8 @@ def _tell(ran: Ran, by_parent: bool, elsewhere: list[tuple[str, str, str]], as_j
     if share is not None:
         say(f"{share:.0%} of the messages name a cause; the others wait for nothing")
     if held:
-        reason = f", the oldest waits for {blocked}" if blocked else ""
+        why = f"; `causet explain --checkpoint {ran.query.kept.folder}` says for what"
+        reason = f", the oldest waits for {blocked}" if blocked else why
         say(f"{held:,} still held{reason}")
     for message, _, receiver in elsewhere:
         say(

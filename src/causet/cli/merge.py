@@ -68,20 +68,23 @@ def merge(
     }
     merging(**fixed, **settings)  # refuses bad ones before Spark is started
 
-    def operator(_spark: SparkSession, query: Query) -> Operator:
+    def operator(spark: SparkSession, query: Query) -> Operator:
         from causet.spark.held import merge_progress
         from causet.spark.merging_streams import OBSERVED
         from causet.spark.query import MOST_BYTES, STRICT, Operator
+
+        wakes = spark.readStream.schema("ended long").json(f"file:{query.kept.ends.resolve()}")
 
         def blobs(given: Mapping[str, Any], messages: DataFrame | ParquetFiles) -> Blobs:
             plain = {name: value for name, value in given.items() if name != STRICT}
             transform = merging(**fixed, **plain)
             limit, strict = given.get(MOST_BYTES), bool(given.get(STRICT))
-            return replace(transform, most_bytes=limit, strict=strict).blobs(messages)
+            return replace(transform, most_bytes=limit, strict=strict, wakes=wakes).blobs(messages)
 
         return Operator(OBSERVED, blobs, lambda spark, state: merge_progress(spark, state)[0])
 
-    with streaming(options, "merge", fixed, settings, buckets, operator) as (ran, spark, state):
+    wakes = bool(exclude)
+    with streaming(options, "merge", fixed, settings, buckets, operator, wakes=wakes) as (ran, spark, state):
         from causet.spark.held import has_state, merge_progress
 
         _, bound, heard = merge_progress(spark, state) if has_state(spark, state) else (0, None, {})

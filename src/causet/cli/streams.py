@@ -161,6 +161,11 @@ class Ran:
             )
 
 
+def _plain(place: str) -> str:
+    """A path in one form, however it is written: `inbox/` is `inbox`."""
+    return place if "://" in place or not place else str(Path(place))
+
+
 @contextmanager
 def streaming(
     options: Options,
@@ -171,6 +176,7 @@ def streaming(
     operator: Callable[[SparkSession, Query], Operator],
     columns: Sequence[str | None] = (),
     ends: bool = False,
+    wakes: bool = False,
 ) -> Iterator[tuple[Ran, SparkSession, Path]]:
     """Run a query. The session is there as long as the block, which is also given the state."""
     from causet.spark.checkpoints import Checkpoint, default_checkpoint
@@ -178,7 +184,7 @@ def streaming(
     from causet.spark.query import Asked, Query
     from causet.spark.running import Progress
 
-    source, sink = options.source, options.sink
+    source, sink = (_plain(each) for each in (options.source, options.sink))
     asked = Asked(
         command,
         source,
@@ -192,6 +198,7 @@ def streaming(
         options.gaps,
         milliseconds("retry", options.retry) / 1000,
         ends,
+        wakes,
     )
     folder = options.checkpoint or default_checkpoint(command, source, sink)
     with Checkpoint(folder) as kept:

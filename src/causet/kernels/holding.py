@@ -237,6 +237,7 @@ class Holding:
         marks.add(self.stream_key, self.top, accepted.stream, accepted.number, messages.mark[fresh])
         self.marks = marks.sizes
         self._tidy(forget_before if by_id else None)
+        self._tidy_receivers()
         return Outcome(
             held.place[left],
             index,
@@ -513,6 +514,16 @@ class Holding:
         self.stream, self.cause_stream = moved[self.stream], moved[self.cause_stream]
         for name in ("stream_key", "stream_name", *BY_STREAM):
             setattr(self, name, getattr(self, name)[keep])
+
+    def _tidy_receivers(self) -> None:
+        """Drop receivers to which nothing was delivered and for which nothing is held."""
+        keep = self.next_index > 0
+        keep[self.receiver] = True
+        if keep.all():
+            return
+        self.receiver_name = [name for name, kept in zip(self.receiver_name, keep, strict=True) if kept]
+        self.receiver_key, self.next_index = self.receiver_key[keep], self.next_index[keep]
+        self.receiver = (np.cumsum(keep) - 1)[self.receiver]
 
     # ------------------------------------------------------------ as bytes
 

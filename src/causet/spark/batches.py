@@ -41,7 +41,11 @@ _PART = re.compile(r"part-(\d+)-.*?(?:-c(\d+))?(?:\.\w+)*")
 
 def diverted_beside(sink: Path) -> Path:
     """Where what does not go into the sink goes."""
-    return sink.with_name(f"{sink.name}-diverted")
+    return (
+        sink.with_name(f"{sink.name}-diverted")
+        if sink.name
+        else sink.resolve().with_name(f"{sink.resolve().name}-diverted")
+    )
 
 
 class FileSink:
@@ -63,6 +67,8 @@ class FileSink:
 
     def check(self, name: str, fresh: bool) -> None:
         """BadInput if these folders cannot be the sink of the query of that name. Changes nothing."""
+        if not self.folder.resolve().name:
+            raise BadInput(f"{self.folder}: give the name of a folder to write")
         for folder in self.folders:
             if folder.exists() and not folder.is_dir():
                 raise BadInput(f"{folder} is not a folder; give the name of a folder to write")
@@ -183,7 +189,8 @@ def _check_owner(folder: Path, owner: Mapping[str, str], name: str) -> None:
         raise BadInput(f"{whose}: go on with --checkpoint {checkpoint}, or name another folder")
     raise BadInput(
         f"{whose}, whose checkpoint {checkpoint} is gone: without it, rows would be written twice; put it "
-        f"back, name another folder, or remove {folder} to begin anew"
+        f"back, name another folder, or remove both {folder.name.removesuffix('-diverted')} and "
+        f"{folder.name.removesuffix('-diverted')}-diverted to begin anew"
     )
 
 

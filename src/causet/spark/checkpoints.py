@@ -37,6 +37,8 @@ from causet.formats.files import reason, unwritable
 from causet.model import BadInput
 
 VERSION = 2
+MOST_LOGS = 1000
+"""Logs of files that a batch may have, before all of them are read."""
 IN_SINK = "_checkpoint"
 """The name of a default checkpoint. Readers of the sink leave out names that begin so."""
 
@@ -63,6 +65,9 @@ class Checkpoint:
         self.folder = folder if folder is not None else Path(tempfile.mkdtemp(prefix="causet-"))
         self.name = ""
         """of the query, once the checkpoint is opened"""
+        self._locked = False
+        self._named = False
+        """by this process, in this run"""
         self._made: list[Path] = []
         """folders that were not there before, innermost first"""
 
@@ -124,6 +129,7 @@ class Checkpoint:
                 self._made.append(folder)
             self.ends.mkdir(parents=True, exist_ok=True)
             self._keep_to_ourselves()
+            self._locked = True
         except OSError as error:
             raise unwritable(self.folder, error) from None
         found = read_checkpoint(self.folder)
@@ -138,6 +144,7 @@ class Checkpoint:
                 )
             self.name = uuid4().hex
             self._write("name", self.name)
+            self._named = True
         if found is None:
             return None
         if found["command"] != command:
@@ -151,8 +158,11 @@ class Checkpoint:
         return found
 
     def withdraw(self) -> None:
-        """Remove what `opened` made: the query was refused before it began."""
-        for name in ("name", "lock"):
+        """Remove what `opened` made: the query was refused before it began. What belongs to another process,
+        which has the lock, stays."""
+        if not self._locked:
+            return
+        for name in ("name", "lock") if self._named else ():
             with suppress(OSError):
                 (self.folder / name).unlink()
         for folder in (self.ends, *self._made):
@@ -196,8 +206,13 @@ class Checkpoint:
         """The files of messages that a planned batch reads, by Spark's log of them."""
         first, last = (_log_offset(self.spark / "offsets" / str(each)) for each in (batch - 1, batch))
         found: dict[Path, None] = {}
-        for log in sorted((self.spark / "sources" / "0").glob("[0-9]*")):
-            for line in log.read_text(encoding="utf-8").splitlines()[1:]:
+        home = self.spark / "sources" / "0"
+        logs = [
+            home / f"{number}{kind}" for number in range(first + 1, last + 1) for kind in ("", ".compact")
+        ]
+        for log in logs if last - first < MOST_LOGS else sorted(home.glob("[0-9]*")):
+            lines = log.read_text(encoding="utf-8").splitlines()[1:] if log.exists() else []
+            for line in lines:
                 entry = json.loads(line)
                 if first < entry["batchId"] <= last:
                     found[Path(unquote(urlsplit(entry["path"]).path))] = None
@@ -207,15 +222,16 @@ class Checkpoint:
         """BadInput if a batch was planned and not committed, and a file of it is gone: run again without it,
         the batch would replace its rows by fewer. A file that cannot be read anyway may go."""
         batch = self.pending()
-        if batch is None:
-            return
+        if batch is not None:
+            self.check_files_of(batch)
+
+    def check_files_of(self, batch: int) -> None:
+        """BadInput if a file of this planned batch is gone. Spark itself leaves out, without an error, what
+        went away after it was listed."""
         unreadable = self._judged(batch)[0]
         for path in self.files_of(batch):
             if not path.exists() and str(path) not in unreadable:
-                raise BadInput(
-                    f"{path} is gone, and was being read when the last run ended; put it back until it is "
-                    "read"
-                )
+                raise BadInput(f"{path} is gone, and belongs to a batch that is not finished; put it back")
 
     def verdicts(self, batch: int) -> dict[str, str]:
         """The files that a batch leaves out, and why each cannot be read."""
@@ -253,9 +269,16 @@ class Checkpoint:
 
     def end(self, moment: int) -> None:
         """Say that the patience of everything that came until this moment has ended."""
+        self._tell(moment, str(moment))
+
+    def wake(self, moment: int) -> None:
+        """Let a batch run in every bucket, though nothing came: settings have changed what may leave."""
+        self._tell(moment, "null")
+
+    def _tell(self, moment: int, ended: str) -> None:
         self.ends.mkdir(parents=True, exist_ok=True)
         beside = self.ends / f".{moment}"
-        beside.write_text(f'{{"ended": {moment}}}\n')
+        beside.write_text(f'{{"ended": {ended}}}\n')
         beside.replace(self.ends / f"{moment}.json")
 
 

@@ -127,9 +127,9 @@ def _read(text: Column, wanted: T.StructType, depth: int = MOST_NESTED) -> Colum
 def _is_one_value() -> Column:
     """Whether nothing stands behind the object of a line. Only of lines that look so is it found out."""
     value = F.col(VALUE)
-    ends = value.endswith("}") | value.endswith("}\r")
-    looks = ~ends | value.contains("}{") | value.contains("} {") | value.contains("},{")
-    return ~looks | (F.size(_values(value)) == 1)
+    # If the first closing brace is the last character, nothing can stand behind the object.
+    flat = F.instr(value, "}") == F.length(F.rtrim(value, F.lit(BLANK)))
+    return flat | (F.size(_values(value)) == 1)
 
 
 def _values(text: Column) -> Column:

@@ -19,6 +19,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -377,11 +378,10 @@ class KafkaSink:
     def _check_owner(self, owner: Mapping[str, Any], ids: Mapping[str, str | None]) -> None:
         if owner.get("query") != self.query:
             about = as_text(owner, "command", "source", "checkpoint")
-            going_on = (
-                f"go on with --checkpoint {printable(str(owner['checkpoint']))}"
-                if owner.get("checkpoint")
-                else "go on with its checkpoint"
-            )
+            checkpoint = printable(str(owner.get("checkpoint") or "its own"))
+            going_on = f"go on with --checkpoint {checkpoint}"
+            if owner.get("checkpoint") and not Path(str(owner["checkpoint"])).is_dir():
+                going_on = f"its checkpoint {checkpoint} is not on this machine: run it where that is"
             raise BadInput(
                 f"topic {self.topic!r} belongs to another query{f' ({about})' if about else ''}: {going_on}, "
                 "or name another topic"

@@ -99,6 +99,8 @@ class Merge:
     most_bytes: int | None = None
     """the largest message that the sink takes, by the column SIZE; a larger one is diverted"""
     strict: bool = False
+    wakes: DataFrame | None = None
+    """a stream of which each row lets a batch run in every bucket"""
 
     def __call__(self, messages: DataFrame) -> DataFrame:
         if messages.isStreaming:
@@ -129,7 +131,7 @@ class Merge:
             self.strict,
         )
         files = messages if isinstance(messages, ParquetFiles) else None
-        return merge_stream(stamped, rows.columns, settings, files)
+        return merge_stream(stamped, rows.columns, settings, files, self.wakes)
 
 
 # ---------------------------------------------------------------- columns

@@ -116,7 +116,11 @@ class MergeSettings:
 
 
 def merge_stream(
-    stamped: DataFrame, names: list[str], settings: MergeSettings, files: ParquetFiles | None = None
+    stamped: DataFrame,
+    names: list[str],
+    settings: MergeSettings,
+    files: ParquetFiles | None = None,
+    wakes: DataFrame | None = None,
 ) -> Blobs:
     """The operator between its packers. From files that have the numbers as such, without Spark's rows."""
     use_rocks(stamped.sparkSession)
@@ -128,6 +132,8 @@ def merge_stream(
         extra = Extra.of_rows(stamped, settings.most_bytes)
         judged = stamped.withColumn(CODE, problem_with(settings.times, settings.epsilon, now, extra))
         packed = judged.mapInArrow(pack, PACKED)
+    if wakes is not None:
+        packed = packed.unionAll(wakes.mapInArrow(Wake(settings.buckets), PACKED))
     found = packed.groupBy("bucket").transformWithState(Merger(settings), OUT, "append", "none")
     # Reports go through the shuffle too: what is observed before it is counted again if its stage is retried.
     found = found.repartitionById(settings.parts, "part").observe(
@@ -144,6 +150,17 @@ def merge_stream(
     )
     parts = found.where(F.col("rows").isNotNull()).select("slice", "rows")
     return Blobs(parts, UnpackInOrder(), schema)
+
+
+@dataclass(frozen=True)
+class Wake:
+    """Lets every bucket look at what it holds: a source may have been excluded."""
+
+    buckets: int
+
+    def __call__(self, batches: Batches) -> Batches:
+        if sum(batch.num_rows for batch in batches):
+            yield _packed(list(range(self.buckets)), progress=["{}"] * self.buckets)
 
 
 @dataclass(frozen=True)

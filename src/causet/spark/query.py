@@ -26,11 +26,12 @@ from causet.spark.arrivals import (
     check_messages,
     columns_of,
     has_columns_in_names,
+    inputs,
     schema_from,
     schema_of,
     schema_text,
 )
-from causet.spark.batches import FileSink
+from causet.spark.batches import FileSink, diverted_beside
 from causet.spark.books import READ, Books
 from causet.spark.checkpoints import Checkpoint
 from causet.spark.direct import ParquetFiles
@@ -72,6 +73,8 @@ class Asked:
     """seconds in which a broker that does not answer is asked again"""
     ends: bool = False
     """whether the end of the input ends all patience"""
+    wakes: bool = False
+    """whether a setting may set messages free although nothing comes"""
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,7 @@ class Query:
     def prepared(cls, kept: Checkpoint, asked: Asked) -> Query:
         """Everything that can be found out without Spark; BadInput if something is not right, and nothing is
         left behind then."""
+        _check_apart(asked, kept)
         name, fresh = kept.look()
         _target(asked, "jsonl", name).check(name, fresh)
         source = Address.parse(asked.source) or Path(asked.source)
@@ -175,6 +179,8 @@ class Query:
         if self.begun is not None:
             self._settle(columns)
         kept.prune()
+        if asked.wakes:
+            kept.wake(now_ms())
         runs.to_the_end()
         if asked.ends and not asked.follow:
             kept.end(now_ms())
@@ -230,9 +236,10 @@ class Runs:
         while True:
             try:
                 blobs = self.operator.blobs(settings, query.messages(self.spark))
-                run(blobs, query.target, query.kept, query.asked.follow, *self._watched)
+                run(blobs, query.target, query.kept, query.asked.follow, *self._watched, before=self._check)
                 return
             except Exception as error:
+                self._check_names()
                 batch = query.kept.pending()
                 if batch is None:
                     raise
@@ -247,12 +254,33 @@ class Runs:
             try:
                 blobs = self.operator.blobs(settings, query.messages(self.spark, list(verdicts)))
                 more = unreadable_rows(blobs.schema, verdicts) if verdicts else None
-                run(blobs, query.target, query.kept, False, *self._watched, more=more, alone=True)
+                watched = self._watched
+                run(
+                    blobs,
+                    query.target,
+                    query.kept,
+                    False,
+                    *watched,
+                    more=more,
+                    alone=True,
+                    before=self._check,
+                )
             except Exception as error:
                 self._judge(error, batch, settings)
             else:
                 self.progress.unreadable.update(verdicts)
                 return
+
+    def _check(self, batch: int) -> None:
+        if isinstance(self.query.source, Path):
+            self.query.kept.check_files_of(batch)
+
+    def _check_names(self) -> None:
+        """Spark's listing of a folder ends at a name with a colon, and does not say which."""
+        source = self.query.source
+        for _, file in inputs(source) if isinstance(source, Path) else ():
+            if ":" in file.name:
+                raise BadInput(f"{file}: Spark reads no file with a colon in its name; rename it")
 
     @property
     def _watched(self) -> tuple[str, Progress, Callable[[Progress], None]]:
@@ -277,6 +305,22 @@ class Runs:
         raise BadInput(
             f"{path} cannot be read: {why}; mend it or take it away, or run without --strict"
         ) from error
+
+
+def _check_apart(asked: Asked, kept: Checkpoint) -> None:
+    """BadInput if what a query writes would be read as its input."""
+    if Address.parse(asked.source) is not None or not Path(asked.source).is_dir():
+        return
+    source = Path(asked.source).resolve()
+    sink = None if Address.parse(asked.sink) is not None else Path(asked.sink).resolve()
+    if sink is not None and not sink.name:
+        raise BadInput(f"{asked.sink}: give the name of a folder to write")
+    written = [kept.folder.resolve(), *([sink, diverted_beside(sink)] if sink is not None else [])]
+    for folder in written:
+        if folder.is_relative_to(source):
+            raise BadInput(
+                f"{folder} lies in {asked.source}, and would be read as input; name a folder elsewhere"
+            )
 
 
 def with_size(rows: DataFrame) -> DataFrame:

@@ -127,16 +127,19 @@ def run(
     enough: Callable[[Progress], bool] = lambda progress: False,
     more: bytes | None = None,
     alone: bool = False,
+    before: Callable[[int], None] = lambda batch: None,
 ) -> None:
     """Run the query until all that is there is read; or, if it follows, until it is enough, or it fails.
 
-    With `alone`, only the batch that was planned and not committed is run, with `more` rows, if any.
+    With `alone`, only the batch that was planned and not committed is run, with `more` rows, if any. `before`
+    is called with the number of each batch that is about to be written, and may refuse it.
     """
     learned = _Learned(observed, progress)
 
     def write(frame: DataFrame, batch: int) -> None:
         # What Spark told about the batch before is there by now, and is not there for ever.
         learned.look()
+        before(batch)
         sink.write(replace(blobs, frame=frame if more is None else _with_more(frame, more)), batch)
 
     writer = blobs.frame.writeStream.foreachBatch(write).option(

@@ -1,0 +1,118 @@
+"""Borders of streams: lines with more than one object, files that go away, two commands at once, settings that
+set messages free although nothing comes, and sinks in places where they cannot be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from causet.model import BadInput
+from causet.spark.batches import FileSink
+from causet.spark.checkpoints import Checkpoint
+from causet.spark.json_lines import columns_in, parsed
+from streams import write_files
+from test_stream_commands import causet, rows_in
+
+SMALL = ["--buckets", 2, "--json"]
+ONE, TWO = '{"source":"a","sequence":1}', '{"source":"a","sequence":2}'
+
+
+def told(*arguments: object) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(causet(*arguments))
+    assert found["books"]["balance"]
+    return found
+
+
+def message(source: str, number: int, **more: Any) -> dict[str, Any]:
+    return {"source": source, "sequence": number, "causaldeps": "{}", **more}
+
+
+def test_a_line_with_more_than_one_object_is_not_a_message(spark: SparkSession) -> None:
+    """Nothing that stands behind the first object is lost: the line as a whole is diverted."""
+    between = ["", " ", "  ", "\t", "\r", ",", ", ", " , ", ",\t", "\u00a0", "\x0b", " x "]
+    bad = [f"{ONE}{each}{TWO}" for each in between]
+    bad += [f"{ONE} garbage }}", f"{ONE}}}", f"{ONE},", f"{ONE}]"]
+    nested = '{"source":"a","sequence":3,"data":{"a":[{"b":1},{"c":"}, {"}]}}'
+    fine = [ONE, f"{ONE} \t\r", nested, '{"source":"} {","sequence":4}']
+    lines = spark.createDataFrame([(each,) for each in [*fine, *bad]], "value string")
+    rows = parsed(lines, columns_in(spark.createDataFrame([(each,) for each in fine], "value string")))
+    found = {row.malformed: row.sequence for row in rows.collect()}
+    assert set(found) == {None, *bad}
+    assert rows.where("malformed is null").count() == len(fine)
+
+
+def test_a_file_that_goes_away_before_its_batch_is_missed_and_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inbox = write_files(tmp_path / "in", [message("a", number) for number in (1, 2, 3)], 1)
+    write = FileSink.write
+
+    def removes(self: FileSink, rows: Any, batch: int) -> None:
+        write(self, rows, batch)
+        if (inbox / "00002.jsonl").exists():
+            (inbox / "00002.jsonl").rename(tmp_path / "aside")
+
+    command = ["deliver", inbox, tmp_path / "out", "--missing", "wait", "--files-per-batch", 1, *SMALL]
+    with monkeypatch.context() as patch:
+        patch.setattr(FileSink, "write", removes)
+        with pytest.raises(BadInput, match=r"00002\.jsonl is gone, and belongs to a batch"):
+            causet(*command)
+    with pytest.raises(BadInput, match=r"00002\.jsonl is gone"):
+        causet(*command)
+    (tmp_path / "aside").rename(inbox / "00002.jsonl")
+    assert told(*command)["delivered"] == 1
+    assert [row["sequence"] for row in rows_in(tmp_path / "out")] == [1, 2, 3]
+
+
+def test_a_second_command_that_is_refused_leaves_the_first_alone(tmp_path: Path) -> None:
+    home = tmp_path / "state"
+    with Checkpoint(home) as first, Checkpoint(home) as second:
+        assert first.opened("deliver", {}) is None
+        with pytest.raises(BadInput, match="another process runs with the checkpoint"):
+            second.opened("deliver", {})
+        second.withdraw()
+        assert (home / "name").read_text() == first.name and first.ends.is_dir() and (home / "lock").exists()
+        first.withdraw()
+    assert not home.exists()
+
+
+def test_what_is_given_up_by_hand_is_released_for_every_receiver_though_nothing_comes(tmp_path: Path) -> None:
+    lines = [message("shop", number, tenant=f"t{each}") for number in (1, 3, 4) for each in range(3)]
+    inbox = write_files(tmp_path / "in", lines, 100)
+    command = ["deliver", inbox, tmp_path / "out", "--missing", "wait", "--by", "tenant", *SMALL]
+    assert told(*command)["held"] == 6
+    found = told(*command, "--lost", "shop:2")
+    assert (found["flagged"], found["delivered"], found["held"]) == (3, 3, 0)
+    write_files(tmp_path / "more", [message("bank", 1, tenant="t0", causaldeps='{"shop":2}')], 1)
+    (tmp_path / "more/00000.jsonl").rename(inbox / "more.jsonl")
+    assert told(*command)["flagged"] == 1, "what was given up stays so"
+
+
+def test_an_excluded_source_sets_messages_free_though_nothing_comes(tmp_path: Path) -> None:
+    lines = [
+        {"source": "a", "sequence": 1, "rc": 1000, "r": 1000},
+        {"source": "b", "sequence": 1, "rc": 9000, "r": 9000},
+        {"source": "b", "sequence": 2, "rc": 9900, "r": 9900},
+    ]
+    inbox = write_files(tmp_path / "in", lines, 10)
+    command = ["merge", inbox, tmp_path / "out", "--epsilon", "10ms", "--delta", "100ms", *SMALL]
+    assert told(*command)["held"] == 3
+    found = told(*command, "--exclude", "a")
+    assert (found["delivered"], found["held"]) == (2, 1)
+
+
+def test_what_a_query_writes_is_not_its_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inbox = write_files(tmp_path / "in", [message("a", 1)], 1)
+    monkeypatch.chdir(inbox)
+    for sink, more in ((inbox / "out", []), (tmp_path / "out", ["--checkpoint", inbox / "state"])):
+        with pytest.raises(BadInput, match="would be read as input"):
+            causet("deliver", inbox, sink, "--missing", "wait", *more)
+    with pytest.raises(BadInput, match="would be read as input"):
+        causet("deliver", ".", "out", "--missing", "wait")
+    assert sorted(each.name for each in inbox.iterdir()) == ["00000.jsonl"]
+    with pytest.raises(BadInput, match="give the name of a folder to write"):
+        causet("deliver", inbox, "/", "--missing", "wait")
