@@ -205,8 +205,13 @@ MUTANTS = [
         ("lines", "json_lines", "F.col(_LINE)[_RAW].isNull() & ", "", "all or nothing of a line"),
         ("lines", "json_lines", " & F.is_valid_utf8(VALUE) & _is_one", " & _is_one", "no byte is replaced"),
         ("lines", "json_lines", " & _is_one_value()", "", "nothing stands behind an object"),
-        ("lines", "json_lines", "~ends | ", "", "a line ends with its object"),
-        ("lines", "json_lines", "flat | (F.size(_values(value)) == 1)", "F.lit(True)", "one object a line"),
+        (
+            "lines",
+            "json_lines",
+            'flat | (F.size(_values(F.concat(value, F.lit(",0")))) == 2)',
+            "F.lit(True)",
+            "one object a line",
+        ),
         (
             "lines",
             "json_lines",

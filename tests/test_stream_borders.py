@@ -1,5 +1,5 @@
-"""Borders of streams: lines with more than one object, files that go away, two commands at once, settings that
-set messages free although nothing comes, and sinks in places where they cannot be."""
+"""Borders of streams: lines with more than one object, files that go away, two commands at once, settings
+that set messages free although nothing comes, and sinks in places where they cannot be."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_line_with_more_than_one_object_is_not_a_message(spark: SparkSession) 
     """Nothing that stands behind the first object is lost: the line as a whole is diverted."""
     between = ["", " ", "  ", "\t", "\r", ",", ", ", " , ", ",\t", "\u00a0", "\x0b", " x "]
     bad = [f"{ONE}{each}{TWO}" for each in between]
-    bad += [f"{ONE} garbage }}", f"{ONE}}}", f"{ONE},", f"{ONE}]"]
+    bad += [f"{ONE} garbage }}", f"{ONE}}}", f"{ONE},", f"{ONE}]", f"{ONE}] }}"]
     nested = '{"source":"a","sequence":3,"data":{"a":[{"b":1},{"c":"}, {"}]}}'
     fine = [ONE, f"{ONE} \t\r", nested, '{"source":"} {","sequence":4}']
     lines = spark.createDataFrame([(each,) for each in [*fine, *bad]], "value string")

@@ -129,7 +129,8 @@ def _is_one_value() -> Column:
     value = F.col(VALUE)
     # If the first closing brace is the last character, nothing can stand behind the object.
     flat = F.instr(value, "}") == F.length(F.rtrim(value, F.lit(BLANK)))
-    return flat | (F.size(_values(value)) == 1)
+    # One more value behind it is seen only if the line does not end the list itself.
+    return flat | (F.size(_values(F.concat(value, F.lit(",0")))) == 2)
 
 
 def _values(text: Column) -> Column:

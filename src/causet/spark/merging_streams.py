@@ -160,7 +160,8 @@ class Wake:
 
     def __call__(self, batches: Batches) -> Batches:
         if sum(batch.num_rows for batch in batches):
-            yield _packed(list(range(self.buckets)), progress=["{}"] * self.buckets)
+            nothing = dict.fromkeys((READ, HEARTBEATS), [0] * self.buckets)
+            yield _packed(list(range(self.buckets)), progress=["{}"] * self.buckets, **nothing)
 
 
 @dataclass(frozen=True)
