@@ -382,9 +382,18 @@ def full_sink(medium: Medium) -> str:
     medium.run().fine()
     medium.feed(1)
     if medium.kind == "Kafka":
-        _replicas(medium, "2")  # with one broker, the topic takes nothing
-        medium.run("", "--retry", "15s").refused("Kafka")
-        _replicas(medium, "1")
+        lines = """
+from causet.spark import kafka_sink
+from causet.spark.kafka_client import client
+class Full(kafka_sink.Transaction):
+    def _send(self, producer, row):
+        if first():
+            code = client().KafkaError.KAFKA_STORAGE_ERROR
+            raise client().KafkaException(client().KafkaError(code, "the disk of the broker is full"))
+        super()._send(producer, row)
+kafka_sink.Transaction = Full
+"""
+        medium.run(medium.hook(lines)).refused("Kafka", "the disk of the broker is full")
     else:
         lines = """
 import errno
@@ -401,16 +410,6 @@ Path.replace = full
     medium.run().fine()
     medium.check()
     return EXACT
-
-
-def _replicas(medium: Medium, least: str) -> None:
-    topics: Any = import_module("confluent_kafka.admin")
-    kind = topics.ConfigEntry(
-        "min.insync.replicas", least, incremental_operation=topics.AlterConfigOpType.SET
-    )
-    resource = topics.ConfigResource("topic", f"{medium.name}-out", incremental_configs=[kind])
-    for done in medium.admin.incremental_alter_configs([resource]).values():
-        done.result(30)
 
 
 def full_checkpoint_disk(medium: Medium) -> str:
@@ -485,7 +484,7 @@ def retention(medium: Medium) -> str:
         gone = [kafka.TopicPartition(medium.name, number, end + 2) for number, end in ends.items()]
         for done in medium.admin.delete_records(gone).values():
             done.result(30)
-        medium.run().refused(medium.name, f"offset {ends[0]}" if ends[0] else "offset")
+        medium.run().refused(medium.name, "partition 0", f"is {ends[0]},", f"is {ends[0] + 2}:")
         told = medium.run("", "--gaps", "skip").fine()
         assert {(gap["from"], gap["to"]) for gap in told["gaps"]} == {(end, end + 2) for end in ends.values()}
         return "refused: names topic, partition and both offsets"
