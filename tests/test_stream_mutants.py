@@ -1195,7 +1195,10 @@ class Planned:
         self.calls.append(("held",))
         return 2
 
-    def run(self, blobs: Any, *_: object, more: bytes | None = None, alone: bool = False) -> None:
+    def run(
+        self, blobs: Any, *_: object, more: bytes | None = None, alone: bool = False, before: Any = None
+    ) -> None:
+        assert before is not None, "the files of a batch are asked for"
         assert len(self.calls) < 20, "it comes to an end"
         settings, without = blobs.given
         known = json.loads((self.kept.folder / "causet.json").read_bytes())["settings"]["patience"]

@@ -278,7 +278,7 @@ class Runs:
     def _check_names(self) -> None:
         """Spark's listing of a folder ends at a name with a colon, and does not say which."""
         source = self.query.source
-        for _, file in inputs(source) if isinstance(source, Path) else ():
+        for _, file in inputs(source) if isinstance(source, Path) and source.is_dir() else ():
             if ":" in file.name:
                 raise BadInput(f"{file}: Spark reads no file with a colon in its name; rename it")
 
