@@ -1061,7 +1061,7 @@ def check_checkpoint(made: dict[str, Any], folder: Path) -> None:
         "settings": {"epsilon": "1s"},
     }
     name = (home / "name").read_text()
-    assert kind(home).look() == (name, False) and len(name) == 32
+    assert kind(home).look("merge", {"buckets": 4}) == (name, False) and len(name) == 32
     (home / "name").unlink()
     refuses(lambda: opened("merge", {"buckets": 4}), "name is missing")
     (home / "name").write_text(name)

@@ -4,6 +4,7 @@ and after a file that cannot be read."""
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -338,6 +339,8 @@ def damaged(folder: Path) -> Path:
     bad = sorted(folder.iterdir())[1]
     bad.write_bytes(b"PAR1 what was a file PAR1")
     write_parquet(folder, [{"source": "b", "sequence": 1, "causaldeps": "{}"}], 1)
+    for number, file in enumerate(sorted(folder.iterdir())):
+        os.utime(file, (1_700_000_000 + number,) * 2)  # streams take the oldest file first
     return bad
 
 

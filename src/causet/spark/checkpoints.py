@@ -104,11 +104,23 @@ class Checkpoint:
     def ends(self) -> Path:
         return self.folder / "ends"
 
-    def look(self) -> tuple[str, bool]:
-        """The name of the query, empty if it has none yet, and whether its first run is still to come.
-        Changes nothing."""
+    def look(self, command: str, fixed: Mapping[str, Any]) -> tuple[str, bool]:
+        """The name of the query, empty if it has none yet, and whether its first run is still to come; BadInput
+        if it was asked something else then. Changes nothing."""
         found = read_checkpoint(self.folder)
+        if found is not None:
+            self._compare(found, command, fixed)
         return self._known_name(), found is None
+
+    def _compare(self, found: Mapping[str, Any], command: str, fixed: Mapping[str, Any]) -> None:
+        if found["command"] != command:
+            raise BadInput(f"{self.folder} is the checkpoint of causet {found['command']}, not of {command}")
+        for name, value in fixed.items():
+            if found["fixed"].get(name) != value:
+                raise BadInput(
+                    f"{self.folder} was made with {name} = {found['fixed'].get(name)!r}, and now it is "
+                    f"{value!r}; go on as before, or begin with a new checkpoint and a new sink"
+                )
 
     def _known_name(self) -> str:
         try:
@@ -145,16 +157,8 @@ class Checkpoint:
             self.name = uuid4().hex
             self._write("name", self.name)
             self._named = True
-        if found is None:
-            return None
-        if found["command"] != command:
-            raise BadInput(f"{self.folder} is the checkpoint of causet {found['command']}, not of {command}")
-        for name, value in fixed.items():
-            if found["fixed"].get(name) != value:
-                raise BadInput(
-                    f"{self.folder} was made with {name} = {found['fixed'].get(name)!r}, and now it is "
-                    f"{value!r}; go on as before, or begin with a new checkpoint and a new sink"
-                )
+        if found is not None:
+            self._compare(found, command, fixed)
         return found
 
     def withdraw(self) -> None:

@@ -111,7 +111,7 @@ class Query:
         """Everything that can be found out without Spark; BadInput if something is not right, and nothing is
         left behind then."""
         _check_apart(asked, kept)
-        name, fresh = kept.look()
+        name, fresh = kept.look(asked.command, asked.fixed)
         _target(asked, "jsonl", name).check(name, fresh)
         source = Address.parse(asked.source) or Path(asked.source)
         target: Target | None = None
