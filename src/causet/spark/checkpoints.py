@@ -105,8 +105,8 @@ class Checkpoint:
         return self.folder / "ends"
 
     def look(self, command: str, fixed: Mapping[str, Any]) -> tuple[str, bool]:
-        """The name of the query, empty if it has none yet, and whether its first run is still to come; BadInput
-        if it was asked something else then. Changes nothing."""
+        """The name of the query, empty if it has none yet, and whether its first run is still to come;
+        BadInput if it was asked something else then. Changes nothing."""
         found = read_checkpoint(self.folder)
         if found is not None:
             self._compare(found, command, fixed)
