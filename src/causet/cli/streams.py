@@ -1,4 +1,4 @@
-"""What `causet deliver` and `causet merge` share: options, a query that is run, and what is told of it."""
+"""What `causet deliver` and `causet merge` share: options, a query that is run, and its summary."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Ran:
         return self.progress.counts.get(name, 0)
 
     def as_json(self) -> dict[str, Any]:
-        """What is told of every stream."""
+        """What the summary of every stream has."""
         return {
             "status": stream_status(self.progress.counts, self.books.held, self.books.balance),
             **{name: self.count(name) for name in ("conflicts", "heartbeats")},

@@ -118,7 +118,7 @@ class Holding:
 
     stream_key: Array
     stream_name: Array
-    """for each stream the key of its name alone, whoever receives it"""
+    """for each stream the key of its name alone, the same for all receivers"""
     prefix: Array
     top: Array
     """for each stream the largest number that was taken in"""

@@ -195,7 +195,7 @@ def _check_owner(folder: Path, owner: Mapping[str, str], name: str) -> None:
 
 
 def _mark(folder: Path, about: Mapping[str, str]) -> bool:
-    """Write the mark of an owner, as a whole; False if there is one already, whoever was faster."""
+    """Write the mark of an owner, as a whole; False if there is one already."""
     file, beside = folder / MARK, folder / f".{MARK}.{about['query']}"
     text = json.dumps(dict(about)).encode()
     try:

@@ -467,11 +467,6 @@ class KafkaSink:
             return False
         return True
 
-    def prepare(self, fresh: bool) -> None:
-        """Check and claim in one."""
-        self.check(self.query, fresh)
-        self.claim(self.query, {})
-
     def clean(self) -> None:
         """A transaction that was not finished is aborted by the next producer of this query."""
 
