@@ -1095,9 +1095,10 @@ def check_checkpoint(made: dict[str, Any], folder: Path) -> None:
     for batch, log in ((0, 0), (1, 2), (2, 2)):  # the last one has no new files
         (spark / f"offsets/{batch}").write_text(f'v1\n{{}}\n{{"logOffset":{log}}}')
     here = home / "a b"
-    for log in range(3):
-        entry = {"path": f"{here.as_uri()}{log}", "batchId": log}
-        (spark / f"sources/0/{log}").write_text(f"v1\n{json.dumps(entry)}")
+    entries = [json.dumps({"path": f"{here.as_uri()}{log}", "batchId": log}) for log in range(3)]
+    for log in range(2):
+        (spark / f"sources/0/{log}").write_text(f"v1\n{entries[log]}")
+    (spark / "sources/0/2.compact").write_text("\n".join(["v1", *entries]))  # now and then Spark joins all
     kind(home).check_files()
     assert kind(home).pending() == 2 and kind(home).files_of(2) == []
     assert kind(home).files_of(1) == [Path(f"{here}1"), Path(f"{here}2")]
