@@ -525,6 +525,7 @@ def check_remembered(held: Any, remembered: int, count: int) -> None:
         rows: list[Row] = [("r", "a", number, {}) for number in range(at + 1, at + 101)]
         step(held, rows, at, store=store, marks=[number % 251 for number in range(at + 1, at + 101)])
     assert len(store.values) <= 12, "few segments"
+    assert max(held.marks) <= remembered, "segments that become one drop what is too old"
     size = sum(len(value[0]) for value in store.values.values())
     assert size < 2 * 8 * remembered + 1000 * len(store.values), "a run of numbers costs 8 bytes each"
     again = [count, count - remembered + 1, count - 500, 5]
@@ -539,7 +540,9 @@ def test_fingerprints_of_forgotten_streams_are_dropped(of: Any = holding) -> Non
     held, store = of.Holding.empty(), InMemory()
     for at in range(200):
         rows: list[Row] = [("r", f"id{at}-{each}", 1, {}) for each in range(10)]
-        step(held, rows, at, store=store, marks=[7] * 10, forget_before=at - 3, by_id=True)
+        step(held, rows, at, store=store, marks=[at] * 10, forget_before=at - 3, by_id=True)
+        again = step(held, rows, at, store=store, marks=[7_000] * 10, forget_before=at - 3, by_id=True)
+        assert len(again.conflicts) == 10, "those of the others are known"
     assert sum(held.marks) < 300
 
 

@@ -317,12 +317,12 @@ def test_what_is_not_text_becomes_a_fault_of_that_message(broker: str) -> None:
 # ---------------------------------------------------------------- sink: exactly once
 
 
-def sink(broker: str, limit: int = LARGEST) -> KafkaSink:
+def sink(broker: str, limit: int = LARGEST, checkpoint: object = "/state") -> KafkaSink:
     topic = new_topic(broker, config={"max.message.bytes": str(limit)})
     made = KafkaSink(Address(broker, (topic,)), retry=TRIED)
     name = uuid4().hex
     made.check(name, fresh=True)
-    made.claim(name, {"command": "deliver", "checkpoint": "/state", "source": "kafka://h:1/in"})
+    made.claim(name, {"command": "deliver", "checkpoint": str(checkpoint), "source": "kafka://h:1/in"})
     return made
 
 
@@ -571,11 +571,14 @@ def test_headers_of_an_earlier_delivery_are_replaced(broker: str) -> None:
 # ---------------------------------------------------------------- sink: owner
 
 
-def test_a_topic_has_one_owner(broker: str) -> None:
+def test_a_topic_has_one_owner(broker: str, tmp_path: Path) -> None:
     target = sink(broker)
     again = KafkaSink(Address(broker, (target.topic,)))
-    with pytest.raises(BadInput, match=r"another query .*deliver.*: go on with --checkpoint /state"):
+    with pytest.raises(BadInput, match=r"another query .*deliver.*: its checkpoint /state is not on"):
         again.check("another", fresh=True)
+    here = KafkaSink(Address(broker, (sink(broker, checkpoint=tmp_path).topic,)))
+    with pytest.raises(BadInput, match=rf"another query .*: go on with --checkpoint {tmp_path}, or"):
+        here.check("another", fresh=True)
     with pytest.raises(BadInput, match="belongs to another query"):
         again.check("another", fresh=False)
     with pytest.raises(BadInput, match="belongs to another query"):
@@ -605,7 +608,7 @@ def test_of_two_queries_that_claim_at_the_same_moment_one_is_refused(
         return found
 
     monkeypatch.setattr(KafkaSink, "_owner", overtaken)
-    with pytest.raises(BadInput, match=r"belongs to another query .*--checkpoint /second"):
+    with pytest.raises(BadInput, match=r"belongs to another query .*checkpoint /second"):
         first.claim("first", {})
     assert asked == [None]
     second.check("second", fresh=False)
