@@ -306,6 +306,8 @@ def test_poisoned_messages_go_through_spark_and_into_a_topic(
     send(b'{"source": "caf\xe9", "id": "3"}')
     send(None, ("ce_source", b"a"), ("ce_id", None))
     send(b'{"source": "\xc3\xa9", "id": "5", "tenant": "u"}')
+    send(b'{"source": "a", "id": "6"} {"source": "a", "id": "7"}')
+    send(b'{"source": "a"} {"source": "b"}', ("ce_source", b"c"), ("ce_id", b"8"))
     run()
     told = [(row["source"], row["id"], row["tenant"], row[FAULT]) for row in found]
     assert told == [
@@ -315,6 +317,8 @@ def test_poisoned_messages_go_through_spark_and_into_a_topic(
         (None, None, None, "the value is not UTF-8"),
         ("a", None, None, None),
         ("é", "5", "u", None),
+        (None, None, None, "the value has more than one JSON value"),
+        ("c", "8", None, None),
     ]
     assert all(row[SIZE] >= len(row["value"] or b"") for row in found)
     gap = {"topic": "poisoned", "partition": 0, "from": 1, "to": 2, "anew": False}

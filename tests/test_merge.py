@@ -225,8 +225,8 @@ def test_columns_that_have_the_names_of_ours_are_kept(spark: SparkSession) -> No
     ]
     kept = [(row.input_position, row.input_status, row.input_problem) for row in found]
     assert kept == [(70, "paid", "none"), (71, "open", "late")]
-    with pytest.raises(BadInput, match=r"'status' has the name of a column that is added.*'input_status'"):
-        rows.withColumnRenamed("position", "input_status").transform(merge(epsilon=1, delta=1))
+    first = rows.withColumnRenamed("position", "input_status").transform(merge(epsilon=1, delta=1)).first()
+    assert first is not None and (first.input_status, first.input_input_status) == (70, "paid")
 
 
 def test_a_row_with_a_fault_is_diverted_with_it_and_domains_come_last_in_the_order(

@@ -203,8 +203,8 @@ MUTANTS = [
         ("files", "arrivals", '("Cc", "Zs", "Zl", "Zp")', '("Cc",)', "blanks are encoded"),
         ("lines", "json_lines", '_without_blanks() != ""', 'F.col(VALUE) != ""', "blank lines are no rows"),
         ("lines", "json_lines", "F.col(_LINE)[_RAW].isNull() & ", "", "all or nothing of a line"),
-        ("lines", "json_lines", " & F.is_valid_utf8(VALUE) & _is_one", " & _is_one", "no byte is replaced"),
-        ("lines", "json_lines", " & _is_one_value()", "", "nothing stands behind an object"),
+        ("lines", "json_lines", " & F.is_valid_utf8(VALUE) & is_one", " & is_one", "no byte is replaced"),
+        ("lines", "json_lines", " & is_one_value(F.col(VALUE))", "", "nothing stands behind an object"),
         (
             "lines",
             "json_lines",

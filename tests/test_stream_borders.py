@@ -4,6 +4,11 @@ that set messages free although nothing comes, and sinks in places where they ca
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +121,52 @@ def test_what_a_query_writes_is_not_its_input(tmp_path: Path, monkeypatch: pytes
     assert sorted(each.name for each in inbox.iterdir()) == ["00000.jsonl"]
     with pytest.raises(BadInput, match="give the name of a folder to write"):
         causet("deliver", inbox, "/", "--missing", "wait")
+
+
+def test_what_was_delivered_can_be_delivered_again_and_again(tmp_path: Path) -> None:
+    """Columns that an earlier run added are kept, each under a name of its own."""
+    inbox = write_files(tmp_path / "in0", [message("a", number) for number in (2, 1)], 10)
+    for turn in range(3):
+        told("deliver", inbox, tmp_path / f"in{turn + 1}", "--missing", "wait", *SMALL)
+        inbox = tmp_path / f"in{turn + 1}"
+    rows = rows_in(inbox)
+    assert [row["sequence"] for row in rows] == [1, 2]
+    for name in ("status", "input_status", "input_input_status"):
+        assert {row[name] for row in rows} == {"delivered"}
+
+
+def test_what_is_held_is_explained_though_the_column_of_parents_has_another_name(tmp_path: Path) -> None:
+    lines: list[dict[str, Any]] = [{"id": "2", "missing": "1"}, {"id": "3", "missing": None}]
+    inbox = write_files(tmp_path / "in", lines, 10)
+    command = ["deliver", inbox, tmp_path / "out", "--missing", "wait", "--parent", "missing", *SMALL]
+    assert told(*command)["held"] == 1
+    found = json.loads(causet("explain", "--checkpoint", tmp_path / "out/_checkpoint", "--json"))
+    assert [(each["message"], each["waits_for"][0]["message"]) for each in found["messages"]] == [("2", "1")]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_follows_a_source_finishes_its_batch_when_interrupted_and_closes_the_books(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    inbox = write_files(tmp_path / "in", [message("a", 1), message("a", 3)], 10)
+    out = tmp_path / "out"
+    command = ["deliver", str(inbox), str(out), "--missing", "wait", "--follow", "--buckets", "2", "--json"]
+    code = "from causet.cli import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        until = time.time() + 120
+        while not list(out.glob("batch-*")) and time.time() < until and process.poll() is None:
+            time.sleep(0.05)
+        os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
+        printed, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (0, "")
+    found = json.loads(printed)
+    assert found["books"]["balance"] and (found["delivered"], found["held"]) == (1, 1)
+    (inbox / "more.jsonl").write_text(json.dumps(message("a", 2)) + "\n")
+    assert told(*(each for each in command if each != "--follow"))["delivered"] == 2
+    assert [row["sequence"] for row in rows_in(out)] == [1, 2, 3]

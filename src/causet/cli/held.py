@@ -38,7 +38,7 @@ def explain_held(
     by_id = about["fixed"]["parent"] is not None
     with session(master, conf, "reading", brief=True) as spark:
         from causet.spark.arrivals import schema_from
-        from causet.spark.delivering import settings_for
+        from causet.spark.delivering import deliver
         from causet.spark.held import came_elsewhere, has_state, held_messages, how_many_held
 
         state = Checkpoint(folder).spark
@@ -48,7 +48,8 @@ def explain_held(
         if count:
             empty = spark.createDataFrame([], schema_from(about["schema"]))
             fixed = about["fixed"]
-            settings = settings_for(empty, by=fixed["by"], parent=fixed["parent"], buckets=fixed["buckets"])
+            asked = deliver(missing="wait", by=fixed["by"], parent=fixed["parent"], buckets=fixed["buckets"])
+            _, settings, _ = asked.settled(empty)
             every = held_messages(spark, state, settings)
             if wanted is None:
                 found = sorted(every, key=_root_causes_first)[:most]

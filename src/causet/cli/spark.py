@@ -198,11 +198,7 @@ def _ended_by_signals() -> Iterator[None]:
     Only at an interrupt does py4j give up its connection. After any other exception, the next call waits for
     the answer to the one before, until the job is over. And whatever fails on the way out is not the reason.
     """
-    ending = {
-        number: handler
-        for number in (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
-        if number is not None and callable(handler := signal.getsignal(number))
-    }
+    ending = _ending()
     arrived: list[signal.Signals] = []
 
     def end(number: int, _frame: FrameType | None) -> None:
@@ -218,6 +214,38 @@ def _ended_by_signals() -> Iterator[None]:
             _handle(number, handler)
         if arrived:
             ending[arrived[0]](arrived[0], None)
+
+
+@contextmanager
+def first_signal_noted() -> Iterator[Callable[[], bool]]:
+    """The first signal that would end the process only makes the answer True; the next one ends it."""
+    ending = _ending()
+    arrived: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        arrived.append(number)
+        restore()
+
+    def restore() -> None:
+        for number, handler in ending.items():
+            _handle(number, handler)
+
+    for number in ending:
+        _handle(number, note)
+    try:
+        yield lambda: bool(arrived)
+    finally:
+        restore()
+
+
+def _ending() -> dict[signal.Signals, Any]:
+    """The signals that would end the process by a handler, and that handler."""
+    numbers = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
+    return {
+        number: handler
+        for number in numbers
+        if number is not None and callable(handler := signal.getsignal(number))
+    }
 
 
 def _handle(number: signal.Signals, handler: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -14,7 +14,7 @@ import click
 from causet.cli.inputs import report_option
 from causet.cli.live import live_display
 from causet.cli.printing import json_option, say
-from causet.cli.spark import for_streams, session, spark_options
+from causet.cli.spark import first_signal_noted, for_streams, session, spark_options
 from causet.cli.trace import is_little
 from causet.model import BadInput, printable
 from causet.verdict import stream_status
@@ -56,7 +56,12 @@ OPTIONS = (
         help="Where the query keeps what it needs to go on later.  [default: SINK/_checkpoint, or for a "
         "topic a folder in ~/.local/state/causet]",
     ),
-    click.option("--follow", is_flag=True, help="Go on as more arrives, until interrupted."),
+    click.option(
+        "--follow",
+        is_flag=True,
+        help="Go on as more arrives, until interrupted: then the batch at hand is finished, and the summary "
+        "printed. Interrupt again to stop at once.",
+    ),
     click.option(
         "--format",
         "written_as",
@@ -144,9 +149,8 @@ class Ran:
 
     def say_more(self) -> None:
         """What a user may want to know besides the counts."""
-        for name in self.query.renamed:
-            word = printable(name)
-            say(f"column {word} of the input is kept as input_{word}")
+        for name, new in self.query.renamed.items():
+            say(f"column {printable(name)} of the input is kept as {printable(new)}")
         for gap in self.query.gaps:
             place = f"topic {printable(gap['topic'])}, partition {gap['partition']}"
             say(f"{place}: offsets {gap['from']} to {gap['to'] - 1} were gone and were skipped")
@@ -210,6 +214,7 @@ def streaming(
         conf = for_streams(options.master, options.conf, buckets, files)
         with session(options.master, conf, f"{command.removesuffix('e')}ing", brief) as spark:
             progress = Progress()
-            with live_display(command, options.as_json) as show:
-                books = query.run(spark, operator(spark, query), progress, show)
+            noted = first_signal_noted() if options.follow else nullcontext(lambda: False)
+            with live_display(command, options.as_json) as show, noted as leaves:
+                books = query.run(spark, operator(spark, query), progress, show, leaves)
             yield Ran(query, progress, books), spark, kept.spark

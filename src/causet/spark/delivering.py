@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -156,48 +156,41 @@ class Deliver:
         return self.blobs(messages).rows()
 
     def blobs(self, messages: DataFrame | ParquetFiles) -> Blobs:
-        """The rows as blobs, for whoever can write these."""
-        added = [name for name in ADDED if name != self.by]
-        messages, renamed = without_clashes(messages, added)
+        """The rows as blobs, for a sink that can write these."""
+        messages, settings, renamed = self.settled(messages)
         rows = messages.rows if isinstance(messages, ParquetFiles) else messages
-        settings = replace(
-            settings_for(
-                rows,
-                self.missing,
-                self.patience,
-                self.horizon,
-                None if self.by is None else renamed.get(self.by, self.by),
-                None if self.parent is None else renamed.get(self.parent, self.parent),
-                self.buckets,
-                self.most_held,
-            ),
-            lost=self.lost,
-            strict=self.strict,
-            most_bytes=self.most_bytes,
-        )
         files = messages if isinstance(messages, ParquetFiles) else None
         packed = _packed(rows, settings, files)
         found = _operator(packed, settings, rows.isStreaming, self.ends)
-        return Blobs(found.select(ROWS), Unpack(ROWS), _with_added(rows.schema))
+        return Blobs(found.select(ROWS), Unpack(ROWS), _with_added(rows.schema), renamed)
 
-
-def settings_for(
-    messages: DataFrame,
-    missing: str = WAIT,
-    patience: int | None = None,
-    horizon: int = 0,
-    by: str | None = None,
-    parent: str | None = None,
-    buckets: int = BUCKETS,
-    most_held: int = 0,
-) -> Settings:
-    """The settings of a deliverer of these messages."""
-    columns = _columns(messages, by, parent)
-    text = by is not None and isinstance(messages.schema[by].dataType, T.StringType)
-    receiver = None if by is None else by if text else RECEIVER
-    numbered = parent is None and DOMAIN in messages.columns
-    domain = DOMAIN if numbered and isinstance(messages.schema[DOMAIN].dataType, T.StringType) else None
-    return Settings(missing, patience, horizon, by, receiver, *columns, parent, buckets, most_held, domain)
+    def settled(
+        self, messages: DataFrame | ParquetFiles
+    ) -> tuple[DataFrame | ParquetFiles, Settings, dict[str, str]]:
+        """The messages, with other names for columns that have the name of one that is added; the settings
+        for them; and these names."""
+        messages, renamed = without_clashes(messages, [name for name in ADDED if name != self.by])
+        rows = messages.rows if isinstance(messages, ParquetFiles) else messages
+        by, parent = (None if name is None else renamed.get(name, name) for name in (self.by, self.parent))
+        columns = _columns(rows, by, parent)
+        text = by is not None and isinstance(rows.schema[by].dataType, T.StringType)
+        numbered = parent is None and DOMAIN in rows.columns
+        settings = Settings(
+            self.missing,
+            self.patience,
+            self.horizon,
+            by,
+            None if by is None else by if text else RECEIVER,
+            *columns,
+            parent,
+            self.buckets,
+            self.most_held,
+            DOMAIN if numbered and isinstance(rows.schema[DOMAIN].dataType, T.StringType) else None,
+            self.lost,
+            self.strict,
+            self.most_bytes,
+        )
+        return messages, settings, renamed
 
 
 def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[str, str, str | None]:

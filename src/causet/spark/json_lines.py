@@ -90,7 +90,7 @@ def parsed(lines: DataFrame, schema: T.StructType) -> DataFrame:
     ]
     wanted = T.StructType([T.StructField(_key(field), field.dataType) for field in fields])
     read = lines.where(_without_blanks() != "").select("*", _read(F.col(VALUE), wanted).alias(_LINE))
-    fine = F.col(_LINE)[_RAW].isNull() & F.is_valid_utf8(VALUE) & _is_one_value()
+    fine = F.col(_LINE)[_RAW].isNull() & F.is_valid_utf8(VALUE) & is_one_value(F.col(VALUE))
     read = read.select(VALUE, *beside, F.when(fine, F.col(_LINE)).alias(_LINE))
     line = F.col(_LINE)
     text = F.make_valid_utf8(VALUE)
@@ -124,9 +124,8 @@ def _read(text: Column, wanted: T.StructType, depth: int = MOST_NESTED) -> Colum
     return F.from_json(text, T.StructType([*wanted.fields, T.StructField(_RAW, T.StringType())]), options)
 
 
-def _is_one_value() -> Column:
-    """Whether nothing stands behind the object of a line. Only of lines that look so is it found out."""
-    value = F.col(VALUE)
+def is_one_value(value: Column) -> Column:
+    """Whether nothing stands behind the object of a text. Only of texts that look so is it found out."""
     # If the first closing brace is the last character, nothing can stand behind the object.
     flat = F.instr(value, "}") == F.length(F.rtrim(value, F.lit(BLANK)))
     # One more value behind it is seen only if the line does not end the list itself.

@@ -33,6 +33,7 @@ from pyspark.sql.streaming.datasource import (
 from causet.formats.files import reason
 from causet.model import BadInput, is_text, printable
 from causet.spark import kafka_client
+from causet.spark.json_lines import is_one_value
 from causet.spark.kafka_client import (
     RETRY,
     Address,
@@ -477,13 +478,18 @@ def read_kafka(
     schema = ", ".join(f"`{name}` string" for name in names)
     text = F.try_validate_utf8(F.col("value").cast("string"))
     parsed = rows.withColumn("__envelope", F.when(F.col(FAULT).isNull(), F.from_json(text, schema)))
+    envelope = F.col("__envelope")
 
-    def attribute(name: str) -> Column:
-        header = F.filter("headers", lambda each: each["key"] == F.lit(f"ce_{name}"))
-        text = F.try_element_at(header, F.lit(1))["value"].cast("string")
-        return F.coalesce(F.try_validate_utf8(text), F.col("__envelope")[name])
+    def header(name: str) -> Column:
+        found = F.filter("headers", lambda each: each["key"] == F.lit(f"ce_{name}"))
+        return F.try_validate_utf8(F.try_element_at(found, F.lit(1))["value"].cast("string"))
 
-    found = parsed.withColumns({name: attribute(name) for name in names}).drop("__envelope")
+    structured = header("source").isNull() & envelope["source"].isNotNull()
+    more = F.when(structured & ~is_one_value(text), "the value has more than one JSON value")
+    parsed = parsed.withColumn(FAULT, F.coalesce(FAULT, more))
+    parsed = parsed.withColumn("__envelope", F.when(F.col(FAULT).isNull(), envelope))
+    attributes = {name: F.coalesce(header(name), envelope[name]) for name in names}
+    found = parsed.withColumns(attributes).drop("__envelope")
     if not size:
         return found.drop(SIZE)
     # The receiver becomes the key and a header: it is one of these.

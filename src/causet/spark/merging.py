@@ -11,7 +11,7 @@ own begin. A stream is in `merging_streams`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -114,7 +114,7 @@ class Merge:
         """The rows of a stream as blobs, for a sink that can write these."""
         from causet.spark.merging_streams import MergeSettings, merge_stream
 
-        messages, _ = without_clashes(messages, (STATUS, PROBLEM))
+        messages, renamed = without_clashes(messages, (STATUS, PROBLEM))
         rows = messages.rows if isinstance(messages, ParquetFiles) else messages
         stamped, times = with_times(rows)
         tasks = rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or str(self.buckets)
@@ -131,7 +131,7 @@ class Merge:
             self.strict,
         )
         files = messages if isinstance(messages, ParquetFiles) else None
-        return merge_stream(stamped, rows.columns, settings, files, self.wakes)
+        return replace(merge_stream(stamped, rows.columns, settings, files, self.wakes), renamed=renamed)
 
 
 # ---------------------------------------------------------------- columns

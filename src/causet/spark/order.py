@@ -20,11 +20,11 @@ from causet.formats.execution import Fault
 from causet.kernels.levels import fill_positions
 from causet.kernels.pages import NARROWEST, Pages
 from causet.spark.census import NUMBER, RANK, Census, take_census, with_number
+from causet.spark.clashes import input_names
 from causet.spark.faults import bad_input, log_faults
 from causet.spark.layout import is_sound, lay_out
 from causet.spark.memory import memory_allowed
 from causet.spark.skeleton import BLOCKS, Batches, Notes, read_pieces, with_skeleton
-from causet.spark.sources_inputs import input_names
 from causet.spark.sources_values import quoted
 
 Array = np.ndarray[Any, Any]

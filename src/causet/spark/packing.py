@@ -7,8 +7,8 @@ blobs again. A blob is a batch of Arrow's stream format: nothing in it is execut
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -114,6 +114,8 @@ class Blobs:
     frame: DataFrame
     unpack: Callable[[Batches], Batches]
     schema: T.StructType
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """columns of the input that have the name of one that is added, and the names they are kept under"""
 
     def rows(self) -> DataFrame:
         return self.frame.mapInArrow(self.unpack, self.schema)

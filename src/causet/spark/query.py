@@ -103,7 +103,7 @@ class Query:
     """what an earlier run wrote down"""
     gaps: list[dict[str, Any]] = field(default_factory=list)
     """what this run did not find in the topics any more"""
-    renamed: list[str] = field(default_factory=list)
+    renamed: Mapping[str, str] = field(default_factory=dict)
     """columns of the input that have another name in the sink, because of a column that is added"""
 
     @classmethod
@@ -158,21 +158,26 @@ class Query:
         return arriving(spark, path, self.form, self.schema, per_batch, without=without)
 
     def run(
-        self, spark: SparkSession, operator: Operator, progress: Progress, show: Callable[[Progress], None]
+        self,
+        spark: SparkSession,
+        operator: Operator,
+        progress: Progress,
+        show: Callable[[Progress], None],
+        leaves: Callable[[], bool] = lambda: False,
     ) -> Books:
-        """Run until the input is read, or, if it is followed, until interrupted; and the books of that."""
+        """Run until the input is read, or, if it is followed, until it leaves; and the books of that."""
         asked, kept = self.asked, self.kept
         with self._withdrawn_if_refused():
             messages = self.messages(spark)
             columns = columns_of(messages)
-            self._note_renamed(columns, operator.blobs(asked.settings, messages).schema)
+            self.renamed = operator.blobs(asked.settings, messages).renamed
             about = {"command": asked.command, "checkpoint": str(kept.folder.resolve())}
             self.target.claim(kept.name, {**about, "source": asked.source})
             if self.begun is None:
                 self._settle(columns)
         known = read_gaps(kept.folder)
         held_before = self._held(spark, operator) if self.begun is not None else 0
-        runs = Runs(self, spark, operator, progress, show)
+        runs = Runs(self, spark, operator, progress, show, leaves)
         pending = kept.pending()
         if pending is not None:
             runs.alone(pending, self._settings_of_planned())
@@ -198,10 +203,6 @@ class Query:
         recorded = dict(self.begun["settings"]) if self.begun else dict(self.asked.settings)
         strict = bool(recorded.get(STRICT)) and bool(self.asked.settings.get(STRICT))
         return {**recorded, STRICT: strict}
-
-    def _note_renamed(self, columns: T.StructType, written: T.StructType) -> None:
-        new = set(written.names) - set(columns.names)
-        self.renamed = [name for name in columns.names if f"input_{name}" in new]
 
     def _settle(self, columns: T.StructType) -> None:
         """Write down what is to be known the next time."""
@@ -229,6 +230,7 @@ class Runs:
     operator: Operator
     progress: Progress
     show: Callable[[Progress], None]
+    leaves: Callable[[], bool]
 
     def to_the_end(self) -> None:
         """Run with the settings of now. A batch with files that cannot be read is run without them."""
@@ -236,7 +238,15 @@ class Runs:
         while True:
             try:
                 blobs = self.operator.blobs(settings, query.messages(self.spark))
-                run(blobs, query.target, query.kept, query.asked.follow, *self._watched, before=self._check)
+                run(
+                    blobs,
+                    query.target,
+                    query.kept,
+                    query.asked.follow,
+                    *self._watched,
+                    before=self._check,
+                    leaves=self.leaves,
+                )
                 return
             except Exception as error:
                 self._check_names()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, Protocol
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import BinaryType
@@ -128,17 +129,23 @@ def run(
     more: bytes | None = None,
     alone: bool = False,
     before: Callable[[int], None] = lambda batch: None,
+    leaves: Callable[[], bool] = lambda: False,
 ) -> None:
     """Run the query until all that is there is read; or, if it follows, until it is enough, or it fails.
 
     With `alone`, only the batch that was planned and not committed is run, with `more` rows, if any. `before`
-    is called with the number of each batch that is about to be written, and may refuse it.
+    is called with the number of each batch that is about to be written, and may refuse it. Once `leaves` says
+    so, the batch that is being written is the last one.
     """
     learned = _Learned(observed, progress)
+    left: list[int] = []
 
     def write(frame: DataFrame, batch: int) -> None:
         # What Spark told about the batch before is there by now, and is not there for ever.
         learned.look()
+        if leaves():
+            left.append(batch)
+            raise _Left
         before(batch)
         sink.write(replace(blobs, frame=frame if more is None else _with_more(frame, more)), batch)
 
@@ -158,10 +165,18 @@ def run(
             ended = query.awaitTermination(LOOK)  # type: ignore[arg-type]
             learned.look()
             show(progress)
-            if ended or enough(progress):
+            if ended or enough(progress) or (leaves() and not query.status["isTriggerActive"]):
                 return
+    except PySparkException:
+        if not left:
+            raise
     finally:
         query.stop()
+        learned.look()
+
+
+class _Left(Exception):
+    """A batch was planned after the query was asked to end: the next run begins with it."""
 
 
 class _Learned:

@@ -20,9 +20,10 @@ from causet.formats.files import Place
 from causet.formats.registry import detect
 from causet.formats.strict import Problem
 from causet.model import BadInput
+from causet.spark.clashes import input_names
 from causet.spark.sentences import condition_of, from_spark, innermost, sentence_for, text_of
 from causet.spark.sources_files import Found, Scratch, files_of, imported
-from causet.spark.sources_inputs import check_own_names, given_back, input_names
+from causet.spark.sources_inputs import check_own_names, given_back
 from causet.spark.sources_json import HIDDEN, open_lines
 from causet.spark.sources_parquet import open_rows
 from causet.spark.sources_parts import (

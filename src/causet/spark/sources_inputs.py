@@ -27,32 +27,7 @@ from causet.model import BadInput, Event
 from causet.spark.sources_parquet import spark_type
 from causet.spark.sources_values import quoted
 
-INPUT = "input_"
-"""Before the name of a user's column that has the name of one that is added."""
 _PLAIN = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
-
-
-def input_names(names: Sequence[str], added: Sequence[str], case_matters: bool) -> dict[str, str]:
-    """What columns are called whose names are those of columns that are added: own name → new name.
-
-    >>> input_names(["block", "id", "input_block"], ["block"], True)
-    {'block': 'input_input_block'}
-    """
-
-    def key(name: str) -> str:
-        return name if case_matters else name.lower()
-
-    ours = {key(name) for name in added}
-    taken = {key(name) for name in (*names, *added)}
-    found: dict[str, str] = {}
-    for name in names:
-        if key(name) in ours:
-            new = INPUT + name
-            while key(new) in taken:
-                new = INPUT + new
-            taken.add(key(new))
-            found[name] = new
-    return found
 
 
 def check_own_names(names: Sequence[str], case_matters: bool, where: str) -> None:
