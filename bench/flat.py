@@ -86,9 +86,9 @@ def watch(folder: Path, minutes: float, every: float) -> list[Sample]:
     feeder = Feeder(inbox)
     feeder.write()
     command = [*COMMAND, "deliver", str(inbox), str(folder / "out"), "--missing", "wait", "--by", "receiver"]
-    command += ["--checkpoint", str(state), "--follow", "--buckets", "16"]
+    command += ["--checkpoint", str(state), "--follow", "--buckets", "16", "--json"]
     samples: list[Sample] = []
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as query:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as query:
         over = Event()
         _await_first_batch(query, state)
         thread = Thread(target=feeder.feed, args=(over,))
@@ -104,11 +104,12 @@ def watch(folder: Path, minutes: float, every: float) -> list[Sample]:
             thread.join()
             ended = query.poll()
             query.send_signal(signal.SIGINT)
-            said = query.communicate(timeout=60)[1]
+            printed, said = query.communicate(timeout=120)
     if ended is not None:
         raise Spoilt(f"the query ended by itself: {said.strip()}")
-    rows = sum(1 for _ in (folder / "out").glob("batch-*"))
-    print(f"{feeder.sent:,} messages sent, {rows:,} files in the sink", file=sys.stderr)
+    books = json.loads(printed)["books"]
+    rate = books["delivered"] / samples[-1].seconds
+    print(f"{feeder.sent:,} messages sent, {rate:,.0f} delivered per second; {books}", file=sys.stderr)
     return samples
 
 
