@@ -31,7 +31,7 @@ def results(quick: bool) -> Iterator[Result]:
 
 
 def measure(events: int) -> Iterator[Result]:
-    from causet.spark.session import spark_session
+    from causet.spark.start.session import spark_session
 
     with TemporaryDirectory() as folder:
         log = Path(folder) / "log.parquet"
@@ -44,9 +44,9 @@ def measure(events: int) -> Iterator[Result]:
 
 
 def _compare(spark: Any, log: Path, out: Path, events: int) -> Iterator[Result]:
-    from causet.spark.order import order_events
-    from causet.spark.sinks import write_rows
-    from causet.spark.verification import verify
+    from causet.spark.batch.order import order_events
+    from causet.spark.batch.verify import verify
+    from causet.spark.write.folder import write_rows
 
     rows = spark.read.parquet(str(log))
 

@@ -42,8 +42,8 @@ def measure(plan: Plan) -> Iterator[Result]:
 
 
 def _large(work: Path, plan: Plan) -> Iterator[Result]:
-    from causet.spark.order import order_events
-    from causet.spark.session import spark_session
+    from causet.spark.batch.order import order_events
+    from causet.spark.start.session import spark_session
 
     logs = {}
     for name, events in (("large", plan.events), ("small", plan.small)):
@@ -63,7 +63,7 @@ def _large(work: Path, plan: Plan) -> Iterator[Result]:
         order_events(spark.read.parquet(str(logs[size, log]))).rows.write.parquet(str(out))
 
     def judge(size: str) -> None:
-        from causet.spark.verification import verify
+        from causet.spark.batch.verify import verify
 
         verdict = verify(spark.read.parquet(str(logs[size, "messages"])))
         if verdict.status != "invalid" or not 0 < verdict.counts["violations"] < 100:

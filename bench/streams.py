@@ -25,8 +25,8 @@ import pyarrow.parquet as pq
 from bench.result import Result, Spoilt
 
 if TYPE_CHECKING:  # they bring Spark with them, which other benchmarks do without
-    from causet.spark.delivering import Deliver
-    from causet.spark.merging import Merge
+    from causet.spark.streams.deliver import Deliver
+    from causet.spark.streams.merge import Merge
 
 Array = np.ndarray[Any, Any]
 
@@ -103,9 +103,9 @@ def _latest(wanted: Array, stream: Array) -> Array:
 
 
 def measure(plan: Plan) -> Iterator[Result]:
-    from causet.cli.spark import for_streams
+    from causet.cli.shared.spark import for_streams
     from causet.spark import deliver, merge
-    from causet.spark.session import spark_session
+    from causet.spark.start.session import spark_session
 
     with TemporaryDirectory() as made:
         work = Path(made)
@@ -197,10 +197,10 @@ def _stream(spark: Any, folder: Path, out: Path, transform: Callable[[Any], Any]
 
 def _files(spark: Any, folder: Path, out: Path, transform: Deliver | Merge) -> tuple[float, int]:
     """As `_stream`, as the commands do it."""
-    from causet.spark.arrivals import arriving_files
-    from causet.spark.batches import FileSink
-    from causet.spark.checkpoints import Checkpoint
-    from causet.spark.running import Progress, run
+    from causet.spark.streams.checkpoint import Checkpoint
+    from causet.spark.streams.file_sink import FileSink
+    from causet.spark.streams.file_source import arriving_files
+    from causet.spark.streams.running import Progress, run
 
     out.mkdir()
     sink = FileSink(out / "rows", "parquet")

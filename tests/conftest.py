@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from causet.live.broker import broker_jars, kafka_broker
 from causet.model import BadInput
-from causet.spark import archive
-from causet.spark.session import spark_session
+from causet.spark.start import archive
+from causet.spark.start.session import spark_session
 
 
 @pytest.fixture(scope="module")

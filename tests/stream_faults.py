@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyspark.sql import Row
 
-from causet.kernels.fingerprints import fingerprints
-from causet.spark.books import Books
-from causet.spark.merging import CODE
-from causet.spark.packing import SIZE
+from causet.kernels.streams.fingerprints import fingerprints
+from causet.spark.streams.books import Books
+from causet.spark.streams.merge_rows import CODE
+from causet.spark.streams.pack import SIZE
 from causet.stamp import HEARTBEAT
 
 Message = dict[str, Any]

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from causet.model import BadInput
-from causet.spark.arrivals import (
+from causet.spark.streams.file_source import (
     arriving,
     arriving_files,
     check_messages,
@@ -30,9 +30,9 @@ from causet.spark.arrivals import (
     schema_text,
     still,
 )
-from causet.spark.direct import rows_of
-from causet.spark.packing import FAULT, from_blob
-from causet.spark.verdicts import examine, unreadable_rows
+from causet.spark.streams.pack import FAULT, from_blob
+from causet.spark.streams.parquet import rows_of
+from causet.spark.streams.verdicts import examine, unreadable_rows
 
 KINDS: dict[str, T.DataType] = {
     "string": T.StringType(),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from causet.kernels.causes import Causes, read_causes, read_parents
+from causet.kernels.streams.causes import Causes, read_causes, read_parents
 from causet.model import BadStamp
 from causet.stamp import MOST_SEQUENCE, canonical, deps_of, pack_deps
 

@@ -19,16 +19,16 @@ from pyspark.sql import functions as F
 
 from causet.model import BadInput
 from causet.spark import deliver, merge
-from causet.spark.arrivals import arriving, arriving_files, check_messages, has_columns_in_names
-from causet.spark.batches import FileSink
-from causet.spark.checkpoints import Checkpoint
-from causet.spark.direct import ToFiles, arrow_schema, buckets_of, is_plain, read
-from causet.spark.merging import CODE, FOUND, IS_BEAT, Extra, problem_with
-from causet.spark.merging_streams import Judge, MergeSettings
-from causet.spark.packing import from_blob, to_blob
-from causet.spark.running import Progress, run
-from causet.spark.segments import SEGMENT_BITS, Segments, as_blobs
-from causet.spark.sentences import innermost, sentence_for, translated
+from causet.spark.start.errors import innermost, sentence_for, translated
+from causet.spark.streams.checkpoint import Checkpoint
+from causet.spark.streams.file_sink import FileSink
+from causet.spark.streams.file_source import arriving, arriving_files, check_messages, has_columns_in_names
+from causet.spark.streams.merge_rows import CODE, FOUND, IS_BEAT, Extra, problem_with
+from causet.spark.streams.merge_stream import Judge, MergeSettings
+from causet.spark.streams.pack import from_blob, to_blob
+from causet.spark.streams.parquet import ToFiles, arrow_schema, buckets_of, is_plain, read
+from causet.spark.streams.running import Progress, run
+from causet.spark.streams.state import SEGMENT_BITS, Segments, as_blobs
 from causet.stamp import HEARTBEAT
 from streams import SENT, Streams, write_parquet
 from test_deliver import by_engine, in_order, told
@@ -404,7 +404,7 @@ def test_only_files_of_tasks_that_ended_well_belong_to_a_batch(
 ) -> None:
     """A task that was run before, and was killed or was slow, leaves a file, whole or half."""
     write_parquet(tmp_path / "in", [{"receiver": "r", "source": "a", "sequence": 1, "causaldeps": "{}"}], 10)
-    monkeypatch.setattr("causet.spark.batches.ToFiles", Leaving)
+    monkeypatch.setattr("causet.spark.streams.file_sink.ToFiles", Leaving)
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
     through(spark, tmp_path, deliver(missing="wait", by="receiver"))
     assert len(list((tmp_path / "out").glob("*.parquet"))) == 1

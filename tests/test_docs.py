@@ -107,6 +107,6 @@ def test_the_site_shows_what_the_code_has(site: Path) -> None:
     assert all(kind.title.partition(" (")[0].replace("&", "&amp;") in promised for kind in PROTOCOLS.values())
     assert "before question" in (site / "index.html").read_text(encoding="utf-8")
     reference = (site / "spark.html").read_text(encoding="utf-8")
-    assert 'id="causet.spark.delivering.deliver"' in reference
+    assert 'id="causet.spark.deliver"' in reference
     for execution in re.findall(r'src="(executions/[^"]+)"', (site / "index.html").read_text()):
         assert (site / execution).stat().st_size > 10_000

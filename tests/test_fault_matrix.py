@@ -24,7 +24,7 @@ import pytest
 
 from causet.live.broker import Broker, broker_jars, restartable_broker
 from causet.model import BadInput
-from causet.spark.kafka_client import client
+from causet.spark.streams.kafka.client import client
 from streams import Message, Streams, write_files, write_parquet
 from test_stream_commands import check_rows, rows_in
 
@@ -53,8 +53,8 @@ RUN = "\nfrom causet.cli import main\nmain()\n"
 SINKS = """
 import os, signal, sys
 from pathlib import Path
-from causet.spark.batches import FileSink
-from causet.spark.kafka_sink import KafkaSink
+from causet.spark.streams.file_sink import FileSink
+from causet.spark.streams.kafka.sink import KafkaSink
 FLAG = Path({flag!r})
 def first():
     if FLAG.exists():
@@ -246,7 +246,7 @@ def worker_killed(medium: Medium) -> str:
     medium.feed(0)
     medium.feed(1)
     lines = """
-from causet.spark import delivering
+from causet.spark.streams import deliver as delivering
 class Dying(delivering.Unpack):
     def __call__(self, batches):
         for rows in super().__call__(batches):
@@ -275,7 +275,9 @@ def retried_task(medium: Medium) -> str:
         "Kafka": "kafka_sink.Transaction",
     }[medium.kind]
     lines = f"""
-from causet.spark import batches, delivering, kafka_sink
+from causet.spark.streams import file_sink as batches
+from causet.spark.streams import deliver as delivering
+from causet.spark.streams.kafka import sink as kafka_sink
 class Twice({place}):
     def __call__(self, rows):
         yield from super().__call__(rows)
@@ -295,7 +297,7 @@ def zombie(medium: Medium) -> str:
     medium.feed(1)
     if medium.kind == "Kafka":
         lines = """
-from causet.spark.kafka_client import client, connected
+from causet.spark.streams.kafka.client import client, connected
 kept = []
 def begin(sink, batch):
     if first():
@@ -383,8 +385,8 @@ def full_sink(medium: Medium) -> str:
     medium.feed(1)
     if medium.kind == "Kafka":
         lines = """
-from causet.spark import kafka_sink
-from causet.spark.kafka_client import client
+from causet.spark.streams.kafka import sink as kafka_sink
+from causet.spark.streams.kafka.client import client
 class Full(kafka_sink.Transaction):
     def _send(self, producer, row):
         if first():
@@ -397,7 +399,7 @@ kafka_sink.Transaction = Full
     else:
         lines = """
 import errno
-from causet.spark import batches
+from causet.spark.streams import file_sink as batches
 replace = Path.replace
 def full(self, target):
     if "batch-" in Path(target).name and not FLAG.exists():
@@ -431,7 +433,7 @@ def clock_set_back(medium: Medium) -> str:
     medium.run().fine()
     medium.feed(1)
     lines = """
-from causet.spark import delivering
+from causet.spark.streams import deliver as delivering
 now = delivering._now
 delivering._now = lambda streaming: now(streaming) - 3_600_000
 """

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from causet.kernels.fingerprints import fingerprints, payload_columns
+from causet.kernels.streams.fingerprints import fingerprints, payload_columns
 
 ROWS: list[tuple[pa.DataType, list[Any]]] = [
     (pa.string(), ["", "a", "b", "ab", "eight888", "eight8889", "ä" * 50, None]),

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from causet.spark.footers import ENCODINGS, _Reader, sort_encodings
+from causet.spark.write.footers import ENCODINGS, _Reader, sort_encodings
 
 
 def footer_of(path: Path) -> tuple[int, bytearray]:

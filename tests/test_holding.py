@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 
 from causet.delivery import DIVERTED, FLAGGED, LATE, POLICIES, Conflict, Delivered, Delivery
-from causet.kernels import holding
-from causet.kernels.holding import AHEAD, MOST_CLAIMS, MOST_ISLANDS, Holding, Outcome
-from causet.kernels.marks import REMEMBERED
-from causet.kernels.release import DELIVERED as KERNEL_DELIVERED
-from causet.kernels.release import DIVERTED as KERNEL_DIVERTED
-from causet.kernels.release import FLAGGED as KERNEL_FLAGGED
-from causet.kernels.release import LATE as KERNEL_LATE
+from causet.kernels.streams import holding
+from causet.kernels.streams.holding import AHEAD, MOST_CLAIMS, MOST_ISLANDS, Holding, Outcome
+from causet.kernels.streams.marks import REMEMBERED
+from causet.kernels.streams.release import DELIVERED as KERNEL_DELIVERED
+from causet.kernels.streams.release import DIVERTED as KERNEL_DIVERTED
+from causet.kernels.streams.release import FLAGGED as KERNEL_FLAGGED
+from causet.kernels.streams.release import LATE as KERNEL_LATE
 
 Message = tuple[str, int, dict[str, int], int]
 """Source, number, causes, and a fingerprint."""

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import test_holding
+from mutating import Change, modules
 from test_holding import compare, compare_circles
-from test_pipeline_mutants import Change, modules
 from test_poisoned_deliver import (
     check,
     test_a_clock_that_is_set_back_does_not_prolong_patience,
@@ -17,7 +17,12 @@ from test_poisoned_deliver import (
     test_what_follows_a_diverted_message_is_held_and_the_report_says_so,
 )
 
-MODULES = ("kernels.release", "kernels.marks", "kernels.holding", "spark.bucket")
+MODULES = (
+    "streams.release",
+    "streams.marks",
+    "streams.holding",
+    "streams.bucket",
+)
 SEEDS = 60
 POISONED = 16
 RULES = [
@@ -35,8 +40,7 @@ TOLD = (
 
 
 def mutant(module: str, line: str, becomes: str, rule: str) -> Any:
-    room = "spark" if module == "bucket" else "kernels"
-    return pytest.param(Change(f"{room}.{module}", line, becomes), id=rule)
+    return pytest.param(Change(f"streams.{module}", line, becomes), id=rule)
 
 
 MUTANTS = [
@@ -284,7 +288,7 @@ MUTANTS = [
 
 
 def survives(made: dict[str, Any]) -> bool:
-    module = made["kernels.holding"]
+    module = made["streams.holding"]
     for seed in range(SEEDS):
         for policy in ("wait", "flag", "divert"):
             compare(policy, seed, module)

@@ -20,8 +20,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from causet import RcClock, Stamper
 from causet.model import BadInput
-from causet.spark.kafka import Address, KafkaSink, client, read_gaps, read_kafka
-from causet.spark.packing import FAULT, SIZE
+from causet.spark.streams.kafka.client import Address, client
+from causet.spark.streams.kafka.sink import KafkaSink
+from causet.spark.streams.kafka.source import KafkaReader, read_gaps, read_kafka
+from causet.spark.streams.pack import FAULT, SIZE
 from test_stream_commands import LOCAL, causet
 
 PRODUCER = """
@@ -140,7 +142,7 @@ JOB = """
 import os, signal, sys
 from importlib import import_module
 from pathlib import Path
-from causet.spark.kafka import KafkaSink
+from causet.spark.streams.kafka.sink import KafkaSink
 from causet.cli import main
 flag = Path(sys.argv.pop(1))
 write = KafkaSink.write
@@ -208,11 +210,11 @@ def test_addresses(text: str) -> None:
 def test_a_broker_that_does_not_answer_is_said_in_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from causet.spark import kafka, kafka_client
+    from causet.spark.streams.kafka import client as kafka_client
 
     monkeypatch.setattr(kafka_client, "PATIENCE", 1.0)
     with pytest.raises(BadInput, match=r"Kafka at 127\.0\.0\.1:1 does not answer"):
-        kafka.KafkaReader({"servers": "127.0.0.1:1", "topics": "x"}).initialOffset()
+        KafkaReader({"servers": "127.0.0.1:1", "topics": "x"}).initialOffset()
 
 
 ABANDONS = """

@@ -22,11 +22,13 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from causet.live.broker import restartable_broker
 from causet.model import BadInput
-from causet.spark import kafka_client, kafka_sink, kafka_source
-from causet.spark.kafka_client import Address, Retry, client
-from causet.spark.kafka_sink import KafkaSink, Progress, Transaction
-from causet.spark.kafka_source import KafkaReader, Stretch, read_gaps
-from causet.spark.packing import FAULT, SIZE
+from causet.spark.streams.kafka import client as kafka_client
+from causet.spark.streams.kafka import sink as kafka_sink
+from causet.spark.streams.kafka import source as kafka_source
+from causet.spark.streams.kafka.client import Address, Retry, client
+from causet.spark.streams.kafka.sink import KafkaSink, Progress, Transaction
+from causet.spark.streams.kafka.source import KafkaReader, Stretch, read_gaps
+from causet.spark.streams.pack import FAULT, SIZE
 
 ALL = ReadAllAvailable()
 TRIED = 20

@@ -15,9 +15,9 @@ import pytest
 
 import test_kafka_faults as faults
 from causet.model import CausetError
-from test_pipeline_mutants import Change, modules
+from mutating import Change, modules, place_of
 
-MODULES = ("spark.kafka_client", "spark.kafka_source", "spark.kafka_sink")
+MODULES = ("kafka.client", "kafka.source", "kafka.sink")
 FOUND = (
     AssertionError,
     LookupError,
@@ -31,9 +31,7 @@ MUTANTS: list[Any] = []
 
 
 def mutant(module: str, test: Any, line: str, becomes: str, rule: str) -> None:
-    MUTANTS.append(
-        pytest.param(test, Change(f"spark.kafka_{module}", line, becomes), id=rule.replace(" ", "-"))
-    )
+    MUTANTS.append(pytest.param(test, Change(f"kafka.{module}", line, becomes), id=rule.replace(" ", "-")))
 
 
 source, sink, shared = (partial(mutant, name) for name in ("source", "sink", "client"))
@@ -245,9 +243,9 @@ def run(
 ) -> None:
     """The test, with the modules that were made in the place of the real ones."""
     for name, module in made.items():
-        short = name.removeprefix("spark.")
+        short = name.replace(".", "_")
         for imported in [each for each in vars(faults) if hasattr(module, each)]:
-            if getattr(vars(faults)[imported], "__module__", "") == f"causet.{name}":
+            if getattr(vars(faults)[imported], "__module__", "") == f"causet.{place_of(name)}":
                 patch.setattr(faults, imported, getattr(module, imported))
         if hasattr(faults, short):
             patch.setattr(faults, short, module)

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 from causet.holdback import HoldBack
-from causet.kernels import levels, names
-from causet.kernels import waiting as waiting_table
-from causet.kernels.pages import PLAIN, Pages, Piece, Repeated
+from causet.kernels import names
+from causet.kernels.logs import levels
+from causet.kernels.logs import waiting as waiting_table
+from causet.kernels.logs.pages import PLAIN, Pages, Piece, Repeated
 
 
 class Execution(NamedTuple):

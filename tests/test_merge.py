@@ -15,13 +15,14 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from causet import RcClock
-from causet.kernels.sorting import ascending
+from causet.kernels.streams.sorting import ascending
 from causet.model import BadInput
 from causet.rcclock import RcTime
-from causet.spark import merge, merging
-from causet.spark.books import Books
-from causet.spark.packing import FAULT, SIZE
-from causet.spark.tuning import tune
+from causet.spark import merge
+from causet.spark.streams import merge_batch
+from causet.spark.streams.books import Books
+from causet.spark.streams.pack import FAULT, SIZE
+from causet.spark.streams.tune import tune
 from causet.stamp import HEARTBEAT
 from streams import write_files
 from test_deliver import finish
@@ -93,7 +94,7 @@ def frame(spark: SparkSession, messages: Sequence[Message]) -> DataFrame:
 def test_a_batch_is_sorted_by_time_and_causes_come_first(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr(merging, "ROWS_PER_PART", 50)
+    monkeypatch.setattr(merge_batch, "ROWS_PER_PART", 50)
     network = Network(seed)
     mixed = list(network.messages)
     random.Random(seed).shuffle(mixed)
@@ -112,7 +113,7 @@ def test_a_batch_is_sorted_by_time_and_causes_come_first(
 def test_an_outlier_does_not_make_one_worker_do_everything(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merging, "ROWS_PER_PART", 50)
+    monkeypatch.setattr(merge_batch, "ROWS_PER_PART", 50)
     network = Network(1)
     far = {"source": "s9", "sequence": 1, "rc": 2**50, "r": 2**50, "subject": "far"}
     merged = frame(spark, [far, *network.messages]).transform(merge(epsilon="50 ms", delta="400 ms"))

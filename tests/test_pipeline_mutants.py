@@ -8,69 +8,31 @@ oracle.
 
 from __future__ import annotations
 
-import re
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from random import Random
-from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-import causet
 from causet.check.oracle import judge
 from causet.model import Event
 from logs import many_logs, random_log
+from mutating import Change, modules
 from test_spark_order import by_definition
 
 MODULES = (
-    "kernels.waiting",
-    "kernels.merging",
-    "kernels.levels",
-    "kernels.verify",
-    "spark.skeleton",
-    "spark.layout",
-    "spark.findings",
-    "spark.order",
-    "spark.verification",
+    "logs.waiting",
+    "logs.causal_pass",
+    "logs.levels",
+    "logs.verify",
+    "skeleton.skeleton",
+    "skeleton.task",
+    "batch.findings",
+    "batch.order",
+    "batch.verify",
 )
-"""In the order in which they need each other. All others are used as they are."""
-
-
-class Change(NamedTuple):
-    module: str
-    line: str
-    becomes: str
-
-
-@contextmanager
-def modules(change: Change | None = None, names: Sequence[str] = MODULES) -> Iterator[dict[str, Any]]:
-    """These modules anew, in plain Python, one of them changed."""
-    made: dict[str, Any] = {}
-    home = Path(causet.__file__).parent
-    for parent in ("mutant", "mutant.kernels", "mutant.spark"):
-        sys.modules[parent] = ModuleType(parent)
-    try:
-        for name in names:
-            source = home.joinpath(*name.split(".")).with_suffix(".py").read_text()
-            if change is not None and change.module == name:
-                assert source.count(change.line) == 1, change
-                source = source.replace(change.line, change.becomes)
-            source = re.sub(r"@njit\(.*\)\n", "", source)
-            for other in names:
-                source = source.replace(f"from causet.{other} import", f"from mutant.{other} import")
-            module = ModuleType(f"mutant.{name}")
-            sys.modules[module.__name__] = module
-            exec(compile(source, f"{name} (changed)", "exec"), module.__dict__)
-            made[name] = module
-        yield made
-    finally:
-        for name in [name for name in sys.modules if name.partition(".")[0] == "mutant"]:
-            del sys.modules[name]
 
 
 class Log:
@@ -104,7 +66,7 @@ class Log:
         )
 
     def blobs(self, made: dict[str, Any], deliveries: bool) -> list[pa.RecordBatch]:
-        skeleton = made["spark.skeleton"]
+        skeleton = made["skeleton.skeleton"]
         packer = skeleton.Packer(
             names=pa.array(self.processes, pa.string()),
             first=self.first,
@@ -122,7 +84,7 @@ class Log:
 
 def ordered(made: dict[str, Any], log: Log) -> list[tuple[str, int, Any]]:
     """(id, block, repaired) in the order of positions."""
-    task = made["spark.order"].LevelsTask(log.first, False)
+    task = made["batch.order"].LevelsTask(log.first, False)
     found = pa.Table.from_batches(list(task(iter(log.blobs(made, deliveries=False)))))
     chunks = found.filter(found.column("note").is_null())
     block, repaired, position = (
@@ -146,16 +108,16 @@ def check_verdict(made: dict[str, Any], seed: int) -> None:
     tables = []
     notes: dict[str, int] = {}
     for sender in range(len(log.processes)):
-        task = made["spark.verification"].VerifyTask(
+        task = made["batch.verify"].VerifyTask(
             tuple(log.processes), log.first, False, [np.array([sender])], 1
         )
         table = pa.Table.from_batches(list(task(iter(blobs))))
-        noted, size = made["spark.verification"]._noted(table)
+        noted, size = made["batch.verify"]._noted(table)
         notes = noted.counts
         rows = table.filter(table.column("note").is_null()).drop_columns("note")
         assert rows.num_rows == size
         tables.append(rows)
-    findings = made["spark.findings"]
+    findings = made["batch.findings"]
     settled = findings.settle(log.first, pa.concat_tables(tables)).to_pylist()
     expected = judge(log.events)
 
@@ -181,7 +143,7 @@ SEEDS = range(300)
 @pytest.mark.parametrize("check", CHECKS)
 def test_unchanged_they_do_what_the_definitions_say(check: str) -> None:
     assert len(judge(many_logs(SEEDS)).violations) > 100
-    with modules() as made, np.errstate(over="ignore"):
+    with modules(None, MODULES) as made, np.errstate(over="ignore"):
         for seed in SEEDS:
             CHECKS[check](made, seed)
 
@@ -195,179 +157,183 @@ def mutant(check: str, module: str, line: str, becomes: str, name: str) -> None:
 
 mutant(
     "order",
-    "kernels.levels",
+    "logs.levels",
     "level[p] = max(level[p], view.word[its_place])",
     "pass",
     "blocks of other processes do not count",
 )
 mutant(
     "order",
-    "kernels.levels",
+    "logs.levels",
     "latest[p] = max(latest[p], view.time[its_place])",
     "pass",
     "times of other processes do not count",
 )
-mutant("order", "kernels.levels", "level[p] += 1", "level[p] = max(level[p], 1)", "a block is no larger")
+mutant("order", "logs.levels", "level[p] += 1", "level[p] = max(level[p], 1)", "a block is no larger")
 mutant(
     "order",
-    "kernels.levels",
+    "logs.levels",
     "latest[p] = max(latest[p], view.time[place])",
     "latest[p] = view.time[place]",
     "repaired times fall",
 )
 mutant(
     "order",
-    "kernels.levels",
+    "logs.levels",
     "if view.word[its_place] == 0:",
     "if False:",
     "an event does not wait for its causes",
 )
 mutant(
     "order",
-    "kernels.waiting",
+    "logs.waiting",
     "process = waiting.next_watcher[process]",
     "process = NOBODY",
     "one of several that wait is woken",
 )
 mutant(
     "order",
-    "kernels.waiting",
+    "logs.waiting",
     "waiting.next_watcher[process] = waiting.watcher[at]",
     "waiting.next_watcher[process] = NOBODY",
     "the last that waits is remembered",
 )
 mutant(
     "order",
-    "kernels.merging",
+    "logs.causal_pass",
     "(block[q] < its_block or (block[q] == its_block and q < p))",
     "q < p",
     "equal times are not told apart by blocks",
 )
 mutant(
     "order",
-    "kernels.merging",
+    "logs.causal_pass",
     "(block[q] == its_block and q < p)",
     "(block[q] == its_block and q > p)",
     "equal blocks go by processes backwards",
 )
 mutant(
     "order",
-    "kernels.merging",
+    "logs.causal_pass",
     "if repaired[q] < its_time or (",
     "if repaired[q] > its_time or (",
     "late events first",
 )
 mutant(
     "order",
-    "spark.skeleton",
+    "skeleton.skeleton",
     "known = (process != ABSENT) & (seq <= count[process])",
     "known = process != ABSENT",
     "a parent beyond the last event is known",
 )
 mutant(
     "order",
-    "spark.skeleton",
+    "skeleton.skeleton",
     "effects, cause_events = events[met], events[causes]",
     "effects, cause_events = events[met][1:], events[causes][1:]",
     "a reference is lost",
 )
 mutant(
     "verdict",
-    "kernels.verify",
+    "logs.verify",
     "covered = flying.stamp[slot, column] - (1 if column == own else 0)",
     "covered = flying.stamp[slot, column]",
     "a message precedes itself",
 )
 mutant(
     "verdict",
-    "kernels.verify",
+    "logs.verify",
     "covered = flying.stamp[slot, column] - (1 if column == own else 0)",
     "covered = flying.stamp[slot, column] - 1",
     "the last message of another does not precede",
 )
 mutant(
     "verdict",
-    "kernels.verify",
+    "logs.verify",
     "columns.knows[p, :] = np.maximum(columns.knows[p, :], flying.stamp[slot, :])",
     "pass",
     "deliveries teach nothing",
 )
 mutant(
     "verdict",
-    "kernels.verify",
+    "logs.verify",
     "columns.knows[p, column] = number",
     "pass",
     "a sender forgets what it sent",
 )
 mutant(
     "verdict",
-    "kernels.verify",
+    "logs.verify",
     "if columns.queue[first] <= covered:",
     "if columns.queue[first] < covered:",
     "the newest message known does not count",
 )
 mutant(
-    "verdict", "kernels.verify", "if columns.arrived[begin + low]:", "if False:", "a duplicate goes unseen"
+    "verdict",
+    "logs.verify",
+    "if columns.arrived[begin + low]:",
+    "if False:",
+    "a duplicate goes unseen",
 )
 mutant(
     "verdict",
-    "kernels.verify",
+    "logs.verify",
     "columns.arrived[begin + low] = True",
     "pass",
     "a delivery is not crossed off",
 )
 mutant(
     "verdict",
-    "kernels.verify",
+    "logs.verify",
     "_find(columns, STRANGER, e, send, column, send)",
     "pass",
     "a stranger goes unseen",
 )
 mutant(
     "verdict",
-    "kernels.verify",
+    "logs.verify",
     "    while columns.head[pair] < columns.tail[pair] and columns.arrived[begin + columns.head[pair]]:",
     "    if columns.head[pair] < columns.tail[pair] and columns.arrived[begin + columns.head[pair]]:",
     "what came early is waited for again",
 )
 mutant(
     "verdict",
-    "kernels.verify",
+    "logs.verify",
     "continue  # the same target twice",
     "pass",
     "a target named twice counts twice",
 )
 mutant(
     "verdict",
-    "spark.skeleton",
+    "skeleton.skeleton",
     "np.logical_or.at(hidden, causes, control[met])",
     "pass",
     "control is known at the send alone",
 )
 mutant(
     "verdict",
-    "spark.skeleton",
+    "skeleton.skeleton",
     "delivered = (what[met] == NAMES_DELIVERED) & ~hidden[causes]",
     "delivered = what[met] == NAMES_DELIVERED",
     "control messages are judged",
 )
 mutant(
     "verdict",
-    "spark.findings",
+    "batch.findings",
     "early = early[~np.isin(delivery[early], delivery[again])]",
     "",
     "a second delivery is too early again",
 )
 mutant(
     "verdict",
-    "spark.findings",
+    "batch.findings",
     "again = np.concatenate([np.flatnonzero(what == AGAIN), later])",
     "again = np.flatnonzero(what == AGAIN)",
     "strangers may repeat",
 )
 mutant(
     "verdict",
-    "spark.findings",
+    "batch.findings",
     "early = early[np.diff(delivery[early], prepend=-1) != 0]",
     "",
     "a delivery is too early once per sender",
@@ -376,7 +342,7 @@ mutant(
 
 @pytest.mark.parametrize(("check", "change"), MUTANTS)
 def test_the_mutant_is_killed(check: str, change: Change) -> None:
-    with modules(change) as made, np.errstate(over="ignore"):
+    with modules(change, MODULES) as made, np.errstate(over="ignore"):
         for seed in SEEDS:
             try:
                 CHECKS[check](made, seed)
@@ -387,7 +353,7 @@ def test_the_mutant_is_killed(check: str, change: Change) -> None:
 
 def test_links_do_not_depend_on_the_order_in_which_blobs_arrive() -> None:
     """Spark compares what a task gave before an executor died with what it gives when it is run again."""
-    from causet.spark.skeleton import Matcher, Packer
+    from causet.spark.skeleton.skeleton import Matcher, Packer
 
     events = many_logs(range(40))
     log = Log(events)

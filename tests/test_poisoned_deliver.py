@@ -16,11 +16,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from causet.kernels import holding
-from causet.spark import bucket
-from causet.spark.books import Books
-from causet.spark.packing import FAULT, to_blob
-from causet.spark.segments import Segments
+from causet.kernels.streams import holding
+from causet.spark.streams import bucket
+from causet.spark.streams.books import Books
+from causet.spark.streams.pack import FAULT, to_blob
+from causet.spark.streams.state import Segments
 from causet.stamp import HEARTBEAT
 from test_holding import InMemory, pasts_of
 
@@ -117,8 +117,11 @@ class Run:
     """One receiver's bucket; every batch finds only what the last one saved."""
 
     def __init__(self, case: Poisoned, policy: str, made: dict[str, Any] | None = None) -> None:
-        modules = made or {"kernels.holding": holding, "spark.bucket": bucket}
-        self.module, self.holding = modules["spark.bucket"], modules["kernels.holding"].Holding
+        modules = made or {"streams.holding": holding, "streams.bucket": bucket}
+        self.module, self.holding = (
+            modules["streams.bucket"],
+            modules["streams.holding"].Holding,
+        )
         patience = None if policy == "wait" else case.patience
         columns = ("source", "sequence", "causaldeps")
         self.settings = self.module.Settings(

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from causet.spark import merging_streams
-from causet.spark.merging import FOUND
-from causet.spark.packing import FAULT, SIZE
+from causet.spark.streams import merge_stream as merging_streams
+from causet.spark.streams.merge_rows import FOUND
+from causet.spark.streams.pack import FAULT, SIZE
 from causet.stamp import HEARTBEAT
 from stream_faults import IS_BEAT, Defined, MergeInMemory, Message, beat, check_books, key, message
 

@@ -16,9 +16,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from causet.model import BadInput
-from test_pipeline_mutants import Change, modules
+from mutating import Change, modules
 
-NAMES = ("spark.direct", "spark.json_lines", "spark.verdicts", "spark.arrivals")
+NAMES = (
+    "streams.parquet",
+    "streams.json_lines",
+    "streams.verdicts",
+    "streams.file_source",
+)
 Check = Callable[[dict[str, Any], Path, SparkSession | None], None]
 COLUMNS = T.StructType([T.StructField("a", T.StringType()), T.StructField("n", T.IntegerType())])
 OUT = T.StructType(
@@ -33,7 +38,7 @@ OUT = T.StructType(
 
 def refusal(made: dict[str, Any], folder: Path) -> str | None:
     try:
-        made["spark.arrivals"].check_messages(folder)
+        made["streams.file_source"].check_messages(folder)
     except BadInput as error:
         return str(error).replace(str(folder), "")
     return None
@@ -47,7 +52,7 @@ def check_verdicts(made: dict[str, Any], folder: Path, spark: SparkSession | Non
     (home / "text.gz").write_bytes(b"text")
     (home / "bad.jsonl").write_bytes(b"\x00")
     names = ("cut.gz", "whole.gz", "text.gz", "bad.jsonl", "gone.gz")
-    examine = made["spark.verdicts"].examine
+    examine = made["streams.verdicts"].examine
     found = examine([home / name for name in names], "jsonl", COLUMNS)
     assert list(found) == [str(home / "cut.gz"), str(home / "text.gz")]
 
@@ -65,7 +70,7 @@ def check_verdicts(made: dict[str, Any], folder: Path, spark: SparkSession | Non
     assert list(found) == [str(home / name) for name in ("wide", "other", "not UTF-8", "twice", "empty")]
     assert found[str(home / "wide")] == "column 'n' is int64, and was int32 before"
 
-    blob = made["spark.verdicts"].unreadable_rows(OUT, {"/in/\x1b": "why"})
+    blob = made["streams.verdicts"].unreadable_rows(OUT, {"/in/\x1b": "why"})
     (row,) = pa.ipc.open_stream(blob).read_all().to_pylist()
     problem = "/in/\\x1b cannot be read: why"
     assert row == {"status": "diverted", "waited": 0.0, "missing": [], "problem": problem}
@@ -76,7 +81,7 @@ def check_files(made: dict[str, Any], folder: Path, spark: SparkSession | None) 
     for name in ("_x/a", ".x/a", "_a", ".a", "x/_x/a", "_day=1/a", "x/a", "a"):
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / f"{name}.jsonl").write_text("{}")
-    arrivals = made["spark.arrivals"]
+    arrivals = made["streams.file_source"]
     found = [str(file.relative_to(home)) for _, file in arrivals.inputs(home)]
     assert sorted(found) == ["_day=1/a.jsonl", "a.jsonl", "x/a.jsonl"]
 
@@ -130,13 +135,13 @@ def check_lines(made: dict[str, Any], folder: Path, spark: SparkSession | None) 
     file = Path(mkdtemp(dir=folder)) / "a+b%20.txt"
     file.write_bytes(b"\n \t\r\n".join(line for line, _, _ in LINES))
     text = spark.read.option("lineSep", "\n").text(f"file:{file}").coalesce(1)
-    rows = made["spark.json_lines"].parsed(text, WANTED).collect()
+    rows = made["streams.json_lines"].parsed(text, WANTED).collect()
     for row, (line, a, why) in zip(rows, LINES, strict=True):
         assert (row.a, row.input_malformed) == (a, "x" if a == "}{" else None)
         assert row["__causet_fault"] == (None if why is None else f"{why} ({file})")
         assert row.malformed == (None if why is None else line.decode(errors="replace"))
     few = spark.createDataFrame([(line.decode(),) for line in KINDS], "value string")
-    found = made["spark.json_lines"].columns_in(few)
+    found = made["streams.json_lines"].columns_in(few)
     assert {field.name: field.dataType.simpleString() for field in found.fields} == {
         "sequence": "string",
         "source": "string",
@@ -157,7 +162,7 @@ KINDS = [
 
 CHECKS: dict[str, Check] = {"verdicts": check_verdicts, "files": check_files, "lines": check_lines}
 MUTANTS = [
-    pytest.param(check, Change(f"spark.{module}", line, becomes), id=rule.replace(" ", "-"))
+    pytest.param(check, Change(f"streams.{module}", line, becomes), id=rule.replace(" ", "-"))
     for check, module, line, becomes, rule in [
         (
             "verdicts",
@@ -172,35 +177,41 @@ MUTANTS = [
         ("verdicts", "verdicts", "(EOFError, zlib.error)", "zlib.error", "a cut file is damaged"),
         ("verdicts", "verdicts", "[[]] *", "[None] *", "missing is an empty map"),
         ("verdicts", "verdicts", "else printable(part)", "else part", "names are fit for a terminal"),
-        ("verdicts", "direct", " or _width(found) > _width(wanted)", "", "no column gets wider"),
-        ("verdicts", "direct", "_kind(found) != _kind(wanted) or ", "", "no column changes its kind"),
-        ("files", "arrivals", 'part.startswith(".") or ', "", "a dot hides"),
-        ("files", "arrivals", ' and "=" not in part', "", "a column in a name is not hidden"),
-        ("files", "arrivals", "file.relative_to(path).parts\n", "[file.name]\n", "folders hide"),
+        ("verdicts", "parquet", " or _width(found) > _width(wanted)", "", "no column gets wider"),
+        ("verdicts", "parquet", "_kind(found) != _kind(wanted) or ", "", "no column changes its kind"),
+        ("files", "file_source", 'part.startswith(".") or ', "", "a dot hides"),
+        ("files", "file_source", ' and "=" not in part', "", "a column in a name is not hidden"),
+        ("files", "file_source", "file.relative_to(path).parts\n", "[file.name]\n", "folders hide"),
         (
             "files",
-            "arrivals",
+            "file_source",
             "if tables and len(faults) == len(tables):",
             "if faults:",
             "one damaged table is no refusal",
         ),
-        ("files", "arrivals", "if seen >= LOOKED_AT:", "if False:", "what was not seen is not refused"),
+        ("files", "file_source", "if seen >= LOOKED_AT:", "if False:", "what was not seen is not refused"),
         (
             "files",
-            "arrivals",
+            "file_source",
             "line.removeprefix(MARK).strip()",
             "line.strip()",
             "a byte order mark is no text",
         ),
-        ("files", "arrivals", "zlib.error, gzip.BadGzipFile", "zlib.error", "a damaged file is no refusal"),
         (
             "files",
-            "arrivals",
+            "file_source",
+            "zlib.error, gzip.BadGzipFile",
+            "zlib.error",
+            "a damaged file is no refusal",
+        ),
+        (
+            "files",
+            "file_source",
             "if isinstance(record, dict):",
             "if record is not None:",
             "a message is an object",
         ),
-        ("files", "arrivals", '("Cc", "Zs", "Zl", "Zp")', '("Cc",)', "blanks are encoded"),
+        ("files", "file_source", '("Cc", "Zs", "Zl", "Zp")', '("Cc",)', "blanks are encoded"),
         ("lines", "json_lines", '_without_blanks() != ""', 'F.col(VALUE) != ""', "blank lines are no rows"),
         ("lines", "json_lines", "F.col(_LINE)[_RAW].isNull() & ", "", "all or nothing of a line"),
         ("lines", "json_lines", " & F.is_valid_utf8(VALUE) & is_one", " & is_one", "no byte is replaced"),

@@ -23,8 +23,8 @@ from pyspark.sql import functions as F
 
 from causet.model import BadStamp
 from causet.rcclock import FAR, ClockJumped, RcClock, RcTime
-from causet.spark import merging_streams
-from causet.spark.merging import Extra, Times, problem_with, problems
+from causet.spark.streams import merge_stream as merging_streams
+from causet.spark.streams.merge_rows import Extra, Times, problem_with, problems
 from stream_faults import MergeInMemory, Message, message
 from stream_faults import beat as heartbeat
 

@@ -21,10 +21,10 @@ from pyspark.sql import functions as F
 import causet.spark
 from causet.formats.trace import direct_causes, read_trace
 from causet.model import BadInput, Event
-from causet.spark import ends
-from causet.spark.asserting import _place, assert_causally_ordered
-from causet.spark.auditing import Audit, Pair, Tally, _skew, audit
-from causet.spark.order import causal_order
+from causet.spark.batch import links as ends
+from causet.spark.batch.assert_order import _place, assert_causally_ordered
+from causet.spark.batch.audit import Audit, Pair, Tally, _skew, audit
+from causet.spark.batch.order import causal_order
 from logs import frame, many_logs, shuffled
 
 TRACES = Path(os.environ.get("CAUSET_TRACES") or Path(__file__).parents[2] / "shared" / "traces") / "events"
@@ -321,7 +321,7 @@ def test_names_of_the_package_are_functions_and_no_modules(name: str) -> None:
 
 def test_a_session_starts_without_the_kernels() -> None:
     code = (
-        "import sys, causet.spark.session; "
+        "import sys, causet.spark.start.session; "
         "print(*(name for name in ('numba', 'numpy', 'pyarrow') if name in sys.modules))"
     )
     told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

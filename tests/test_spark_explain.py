@@ -17,17 +17,17 @@ from pyspark.sql import SparkSession
 from causet.check.oracle import causal_pasts
 from causet.formats.shiviz import read_shiviz
 from causet.formats.trace import direct_causes
-from causet.kernels import reach, vectors
-from causet.kernels.levels import fill_levels
-from causet.kernels.pages import ABSENT, DELIVERY, PLAIN, SENT, Pages, Piece
+from causet.kernels.logs import reach, vectors
+from causet.kernels.logs.levels import fill_levels
+from causet.kernels.logs.pages import ABSENT, DELIVERY, PLAIN, SENT, Pages, Piece
 from causet.model import BadInput, Event
-from causet.spark import vectors as columns_of
-from causet.spark.blobs import pack
-from causet.spark.explained import EventExplained, Related
-from causet.spark.explaining import explain
-from causet.spark.reaching import EventTask, RelationTask
-from causet.spark.targets import Targets
-from causet.spark.vectors import causal_past, happened_before, vector_clocks
+from causet.spark.batch import vectors as columns_of
+from causet.spark.batch.explain import explain
+from causet.spark.batch.explanation import EventExplained, Related
+from causet.spark.batch.reach import EventTask, RelationTask
+from causet.spark.batch.vectors import causal_past, happened_before, vector_clocks
+from causet.spark.skeleton.blobs import pack
+from causet.spark.skeleton.targets import Targets
 from logs import frame, many_logs, random_log, shuffled
 from test_shiviz import GOVECTOR, TRACES, clocks_of, real
 

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 
 from causet.formats.trace import direct_causes, read_trace
 from causet.model import BadInput, Event
-from causet.spark.clashes import input_names
-from causet.spark.order import causal_order, order_events
+from causet.spark.batch.order import causal_order, order_events
+from causet.spark.columns import input_names
 from logs import frame, many_logs, shuffled
 
 TRACES = Path(os.environ.get("CAUSET_TRACES", Path(__file__).parents[2] / "shared" / "traces")) / "events"

@@ -17,11 +17,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from causet.formats.trace import write_trace
-from causet.spark import order
-from causet.spark.order import order_events
-from causet.spark.sinks import write_rows
-from causet.spark.sources import open_trace
-from causet.spark.verification import verify
+from causet.spark.batch import order
+from causet.spark.batch.order import order_events
+from causet.spark.batch.verify import verify
+from causet.spark.read.source import open_trace
+from causet.spark.write.folder import write_rows
 from logs import many_logs
 from test_spark_order import TRACES, real_traces
 from test_spark_session import LONG, connect_server  # noqa: F401 (a fixture)
@@ -32,7 +32,7 @@ ROWS = 997
 ELSEWHERE = """
 import json, sys
 from pathlib import Path
-from causet.spark.session import spark_session
+from causet.spark.start.session import spark_session
 sys.path.insert(0, sys.argv[1])
 from test_spark_same import answered
 

@@ -20,9 +20,10 @@ from typing import Any
 import click
 import pytest
 
-from causet.cli.spark import settings_of_spark
+from causet.cli.shared import progress
+from causet.cli.shared.spark import settings_of_spark
 from causet.model import BadInput
-from causet.spark import archive, java, progress
+from causet.spark.start import archive, java
 
 LONG = 600
 """Seconds that nothing here takes, on however busy a machine."""
@@ -32,8 +33,8 @@ import os
 import signal
 from pathlib import Path
 from threading import Thread
-from causet.cli.spark import session
-from causet.spark.session import active_session, spark_session, stop_session
+from causet.cli.shared.spark import session
+from causet.spark.start.session import active_session, spark_session, stop_session
 
 def environment(batches):
     import pyarrow
@@ -84,14 +85,14 @@ COMMAND = """
 import sys, time
 import click
 import causet.cli
-from causet.cli.spark import session, spark_options
+from causet.cli.shared.spark import session, spark_options
 
 @causet.cli.cli.command()
 @spark_options
 @click.option("--sleep", default=0.0)
 def job(master, conf, sleep):
     def slow(batches):
-        import causet.kernels.levels
+        import causet.kernels.logs.levels
         time.sleep(sleep)
         yield from batches
 
@@ -104,7 +105,7 @@ causet.cli.main()
 
 SERVER = """
 import sys
-from causet.spark.session import spark_session
+from causet.spark.start.session import spark_session
 spark_session("local[2]", {
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.port": sys.argv[1],
@@ -266,7 +267,7 @@ def test_the_archive_is_made_used_and_done_without_when_it_is_damaged(
     os.utime(forgotten, (0, 0))
     trained = run(
         # A session without jobs loads enough classes to see whether they are used, in half the time.
-        "from causet.spark import archive; archive.typical_jobs = lambda *_: None; archive.main()",
+        "from causet.spark import training; training.typical_jobs = lambda *_: None; training.main()",
         cwd=tmp_path,
     )
     assert (trained.stdout, trained.stderr, trained.returncode) == ("", "", 0)
@@ -275,7 +276,7 @@ def test_the_archive_is_made_used_and_done_without_when_it_is_damaged(
 
     # With -Xshare:on, the JVM refuses to start where it would do without.
     start = """
-from causet.spark.session import spark_session
+from causet.spark.start.session import spark_session
 options = "-Xshare:on -Xlog:class+load:file=classes"
 print(spark_session("local[1]", {"spark.driver.extraJavaOptions": options}).range(3).count())
 """
@@ -299,14 +300,14 @@ def test_whoever_is_second_leaves_the_making_of_the_archive_to_the_first(
     path = archive_in(tmp_path, monkeypatch)
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        second = run("from causet.spark.archive import main; main()", cwd=tmp_path)
+        second = run("from causet.spark.training import main; main()", cwd=tmp_path)
     assert (second.stdout, second.stderr, second.returncode) == ("", "", 0)
     assert [file.name for file in path.parent.iterdir()] == [path.with_suffix(".lock").name]
 
 
 def test_a_making_that_is_killed_leaves_no_archive(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = archive_in(tmp_path, monkeypatch)
-    making = subprocess.Popen([sys.executable, "-m", "causet.spark.archive"], cwd=tmp_path)
+    making = subprocess.Popen([sys.executable, "-m", "causet.spark.training"], cwd=tmp_path)
     waited = time.time() + LONG
     while not list(path.parent.glob("training-*/classes")) and time.time() < waited:
         time.sleep(0.1)
@@ -328,7 +329,7 @@ def test_the_archive_is_made_once_a_process_has_ended_and_not_again_that_day(
     archive._start_training(found)
     (_, command, environment), *more = started
     assert not more
-    assert command[1:] == ["-P", "-m", "causet.spark.archive"]
+    assert command[1:] == ["-P", "-m", "causet.spark.training"]
     assert environment["JAVA_HOME"] == str(found.home)
     assert "SPARK_REMOTE" not in environment
     path.with_suffix(".lock").touch()  # as the process would
@@ -423,7 +424,7 @@ def marked(mark: str) -> list[int]:
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             ours = mark.encode() in (folder / "environ").read_bytes()
-            if ours and b"causet.spark.archive" not in (folder / "cmdline").read_bytes():
+            if ours and b"causet.spark.training" not in (folder / "cmdline").read_bytes():
                 found.append(int(folder.name))
     return found
 

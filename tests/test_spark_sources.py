@@ -32,13 +32,14 @@ from pyspark.sql import functions as F
 from causet.formats.parquet import write_parquet
 from causet.formats.strict import Problem, decode_record
 from causet.formats.trace import FIELDS, event_of, read_trace, write_trace
+from causet.kernels.json.kinds import Kinds
+from causet.kernels.json.lines import Inspection, blocks
 from causet.model import BadInput, Event
-from causet.spark import sinks, sources_json
-from causet.spark.sentences import sentence_for, translated
-from causet.spark.sinks import write_rows
-from causet.spark.sources import check_frame, check_values, open_trace
-from causet.spark.sources_kinds import Kinds
-from causet.spark.sources_lines import Inspection, blocks
+from causet.spark.read import json as sources_json
+from causet.spark.read.source import check_frame, check_values, open_trace
+from causet.spark.start.errors import sentence_for, translated
+from causet.spark.write import folder as sinks
+from causet.spark.write.folder import write_rows
 
 GOOD = '{"process":"p","seq":1}\n'
 
@@ -154,7 +155,7 @@ def test_a_line_like_another_needs_no_second_look(monkeypatch: pytest.MonkeyPatc
         looked.append(line)
         return decode_record(line)
 
-    monkeypatch.setattr("causet.spark.sources_lines.decode_record", looks)
+    monkeypatch.setattr("causet.kernels.json.lines.decode_record", looks)
     block = b"".join(
         b'{"process": "p%d", "seq": %d, "kind": "send", "message": "m\\u00e9%d", "to": [%b], "time": %d.5}\n'
         % (n % 5, n + 1, n, b", ".join([b'"q"'] * (n % 4)), n)
@@ -172,7 +173,7 @@ def test_the_first_line_that_is_refused_is_the_first() -> None:
 
 
 def test_pieces_of_a_file_hold_each_line_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("causet.spark.sources_lines.BLOCK", 7)
+    monkeypatch.setattr("causet.kernels.json.lines.BLOCK", 7)
     path = tmp_path / "t.jsonl"
     content = b"".join(b"%d\n" % 10 ** (n % 9) for n in range(60)) + b"last"
     path.write_bytes(content)
@@ -477,9 +478,9 @@ def test_files_that_cannot_be_read(
 def test_a_line_that_is_too_long(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("causet.formats.files", "causet.spark.sources_lines"):
+    for module in ("causet.formats.files", "causet.kernels.json.lines"):
         monkeypatch.setattr(f"{module}.MAX_LINE", 100)
-    monkeypatch.setattr("causet.spark.sources_lines.BLOCK", 50)
+    monkeypatch.setattr("causet.kernels.json.lines.BLOCK", 50)
     path = tmp_path / "t.jsonl"
     fits = '{"process":"p","seq":1,"text":"' + "x" * 67 + '"}'
     assert len(fits) == 100
@@ -1092,8 +1093,8 @@ def test_a_failure_of_the_rows_themselves_is_passed_on(rows: DataFrame, tmp_path
 
 WRITES = """
 import sys, time
-from causet.spark.session import spark_session
-from causet.spark.sinks import write_rows
+from causet.spark.start.session import spark_session
+from causet.spark.write.folder import write_rows
 
 def slow(batches):
     for batch in batches:

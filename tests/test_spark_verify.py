@@ -15,9 +15,10 @@ from causet.formats.trace import check_acyclic
 from causet.model import BadInput, Event
 from causet.protocols import protocol_named
 from causet.simulate.schedule import replay
-from causet.spark import skeleton, verification
-from causet.spark.census import take_census
-from causet.spark.verification import Verdict, verify
+from causet.spark.batch import verify as verification
+from causet.spark.batch.verify import Verdict, verify
+from causet.spark.skeleton.census import take_census
+from causet.spark.skeleton.skeleton import skeleton
 from logs import frame, many_logs, mutated, random_log, shuffled, together
 from test_random_runs import random_execution
 

@@ -16,9 +16,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from causet.model import BadInput
-from causet.spark.batches import FileSink
-from causet.spark.checkpoints import Checkpoint
-from causet.spark.json_lines import columns_in, parsed
+from causet.spark.streams.checkpoint import Checkpoint
+from causet.spark.streams.file_sink import FileSink
+from causet.spark.streams.json_lines import columns_in, parsed
 from streams import write_files
 from test_stream_commands import causet, rows_in
 

@@ -19,8 +19,8 @@ import pytest
 from click.testing import CliRunner
 
 from causet.cli import cli
-from causet.cli.spark import for_streams
-from causet.spark.session import spark_session
+from causet.cli.shared.spark import for_streams
+from causet.spark.start.session import spark_session
 from causet.stamp import sequence_of
 from streams import Message, Streams, write_files, write_parquet
 from test_merge import Network
@@ -215,7 +215,7 @@ def test_numbers_of_several_receivers_taken_for_copies_are_told(tmp_path: Path) 
 JOB = """
 import os, signal, sys
 from pathlib import Path
-from causet.spark.batches import FileSink
+from causet.spark.streams.file_sink import FileSink
 from causet.cli import main
 flag = Path(sys.argv.pop(1))
 batch_to_die_in = int(sys.argv.pop(1))
@@ -384,5 +384,5 @@ def test_small_rows_are_counted_and_large_ones_weighed(
     write_parquet(tmp_path / "parquet", [{"source": "a"}], 1)
     assert not counted(tmp_path / "parquet"), "blobs of many rows are all that comes from there"
     assert for_streams("local[2]", {weighed: "1m"}, 4, tmp_path / "0")[weighed] == "1m"
-    monkeypatch.setattr("causet.cli.spark.FEW_BYTES", 1000)
+    monkeypatch.setattr("causet.cli.shared.spark.FEW_BYTES", 1000)
     assert not counted(tmp_path / "0")

@@ -27,12 +27,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from causet.model import BadInput, BadStamp, CausetError
-from causet.spark.checkpoints import Checkpoint, read_checkpoint
-from causet.spark.merging import Times, problems
-from causet.spark.packing import FAULT, SIZE
+from causet.spark.streams.checkpoint import Checkpoint, read_checkpoint
+from causet.spark.streams.merge_rows import Times, problems
+from causet.spark.streams.pack import FAULT, SIZE
 from causet.stamp import HEARTBEAT
+from mutating import Change, modules
 from stream_faults import IS_BEAT, Defined, Handle, MergeInMemory, Message, beat, check_books, message
-from test_pipeline_mutants import Change, modules
 
 Check = Callable[[dict[str, Any], Path], None]
 FOUND = (AssertionError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError, CausetError)
@@ -133,14 +133,20 @@ class Messages:
         self.draw = draw
 
 
-MERGE = ("rcclock", "spark.packing", "spark.segments", "spark.merging", "spark.merging_streams")
+MERGE = (
+    "rcclock",
+    "streams.pack",
+    "streams.state",
+    "streams.merge_rows",
+    "streams.merge_stream",
+)
 
 
 @check_of(*MERGE)
 def check_merge(made: dict[str, Any], folder: Path) -> None:
     """Random batches, split among workers; what leaves, in which order, from where, and what is told."""
-    merging = made["spark.merging_streams"]
-    merging.SLICE, made["spark.packing"].BLOB_ROWS, made["spark.segments"].OUT_ROWS = SLICE, 7, 2
+    merging = made["streams.merge_stream"]
+    merging.SLICE, made["streams.pack"].BLOB_ROWS, made["streams.state"].OUT_ROWS = SLICE, 7, 2
     for seed in range(60):
         case = Messages(seed, merging)
         more = ("causaldomain", FAULT, SIZE)
@@ -255,7 +261,7 @@ def check_state(query: MergeInMemory, defined: Defined) -> None:
 @check_of(*MERGE)
 def check_strict(made: dict[str, Any], folder: Path) -> None:
     """What would be diverted ends the query, and is named."""
-    merging = made["spark.merging_streams"]
+    merging = made["streams.merge_stream"]
     settings = merging.MergeSettings(merging.FOUND, 5, 0, (), (), 200, 2, 2, None, True)
     fine, other = message("a", 1, 100, 100, "one"), message("a", 1, 100, 100, "another one")
     query = MergeInMemory(merging, settings, (FAULT, "type"))
@@ -269,11 +275,11 @@ def check_strict(made: dict[str, Any], folder: Path) -> None:
     refuses(lambda: query.step([[message(None, None, 1, 1, "")]], now=300), nothing)
 
 
-def merges(line: str, becomes: str, rule: str, module: str = "spark.merging_streams") -> None:
+def merges(line: str, becomes: str, rule: str, module: str = "streams.merge_stream") -> None:
     mutant("merge", module, line, becomes, rule)
 
 
-mutant("strict", "spark.merging_streams", "if self.settings.strict:", "if False:", "strict is strict")
+mutant("strict", "streams.merge_stream", "if self.settings.strict:", "if False:", "strict is strict")
 SLOWEST = "return min(found) if found else (NEVER, None)"
 merges(SLOWEST, "return max(found) if found else (NEVER, None)", "the slowest source counts")
 merges(
@@ -441,20 +447,25 @@ for what, becomes in {
     merges(LOADED, becomes, f"{what} of the last batch")
 merges("self.save(slices.memory.to_bytes(), segments)", "pass", "state is saved")
 merges("[self.bound, self.lowest]", "[self.lowest, self.bound]", "state is saved as it is read")
-merges("            self.number += 1\n", "", "a segment has a number of its own", "spark.segments")
-merges("self._store.removeKey((old,))", "pass", "a segment goes with its last row", "spark.segments")
+merges("            self.number += 1\n", "", "a segment has a number of its own", "streams.state")
+merges("self._store.removeKey((old,))", "pass", "a segment goes with its last row", "streams.state")
 merges(
     "places[order] = (self.number << SEGMENT_BITS) + np.arange(len(order))",
     "pass",
     "rows are found where they are kept",
-    "spark.segments",
+    "streams.state",
 )
-merges("begins[np.searchsorted(which, segments)] + rows", "rows", "segments are told apart", "spark.segments")
+merges(
+    "begins[np.searchsorted(which, segments)] + rows",
+    "rows",
+    "segments are told apart",
+    "streams.state",
+)
 merges(
     "self._head.update((self.version, self.fixed, segments.number, memory))",
     "self._head.update((self.version, self.fixed, 0, memory))",
     "numbers of segments go on",
-    "spark.segments",
+    "streams.state",
 )
 
 
@@ -988,11 +999,11 @@ clocks("isinstance(text, str) and text.isascii()", "isinstance(text, str)", "oth
 # ---------------------------------------------------------------- state, checkpoints
 
 
-@check_of("spark.segments")
+@check_of("streams.state")
 def check_holder(made: dict[str, Any], folder: Path) -> None:
     """State goes on where it was, and that of another version or query is refused."""
 
-    class Idle(made["spark.segments"].Holder):  # type: ignore[misc]
+    class Idle(made["streams.state"].Holder):  # type: ignore[misc]
         def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
             return iter(())
 
@@ -1017,27 +1028,31 @@ def check_holder(made: dict[str, Any], folder: Path) -> None:
 
 mutant(
     "holder",
-    "spark.segments",
+    "streams.state",
     "if version != self.version:",
     "if False:",
     "state of another version is refused",
 )
 mutant(
-    "holder", "spark.segments", "if fixed != self.fixed:", "if False:", "state of another query is refused"
+    "holder",
+    "streams.state",
+    "if fixed != self.fixed:",
+    "if False:",
+    "state of another query is refused",
 )
 mutant(
     "holder",
-    "spark.segments",
+    "streams.state",
     "return memory, Segments(self._rows, segment)",
     "return memory, Segments(self._rows, 0)",
     "segments go on",
 )
 
 
-@check_of("spark.checkpoints")
+@check_of("streams.checkpoint")
 def check_checkpoint(made: dict[str, Any], folder: Path) -> None:
     """What a query was asked is kept, and one that is asked something else is refused."""
-    kind = made["spark.checkpoints"].Checkpoint
+    kind = made["streams.checkpoint"].Checkpoint
     home = folder / f"checkpoint {len(list(folder.iterdir()))}"
 
     def opened(command: str, fixed: dict[str, Any]) -> Any:
@@ -1141,7 +1156,7 @@ def check_checkpoint(made: dict[str, Any], folder: Path) -> None:
 
 
 def checkpoints(line: str, becomes: str, rule: str) -> None:
-    mutant("checkpoint", "spark.checkpoints", line, becomes, rule)
+    mutant("checkpoint", "streams.checkpoint", line, becomes, rule)
 
 
 PLANNED, ASKED = {"patience": "1s", "strict": True}, {"patience": "9s", "strict": False}
@@ -1217,11 +1232,11 @@ class Planned:
             (self.kept.spark / f"commits/{batch}").touch()
 
 
-@check_of("spark.query")
+@check_of("streams.query")
 def check_query(made: dict[str, Any], folder: Path) -> None:
     """A planned batch is run first, alone, with the settings of its plan; files that cannot be read are left
     out of their batch only."""
-    module = made["spark.query"]
+    module = made["streams.query"]
     home = folder / f"query {len(list(folder.iterdir()))}"
     plain = Planned(module, home / "plain")
     books = plain.go()
@@ -1263,7 +1278,7 @@ def raises(act: Callable[[], object], kind: type[Exception]) -> None:
 
 
 def queries(line: str, becomes: str, rule: str) -> None:
-    mutant("query", "spark.query", line, becomes, rule)
+    mutant("query", "streams.query", line, becomes, rule)
 
 
 queries("runs.alone(pending, self._settings_of_planned())", "pass", "a planned batch is run first")
@@ -1375,13 +1390,13 @@ class Written:
 
 
 def sink_of(made: dict[str, Any], folder: Path, aside: bool = True) -> Any:
-    batches = made["spark.batches"]
+    batches = made["streams.file_sink"]
     batches.F = MagicMock()
     batches.fit_for = lambda rows, form: rows
     return batches.FileSink(folder, "jsonl", aside)
 
 
-@check_of("spark.batches")
+@check_of("streams.file_sink")
 def check_files(made: dict[str, Any], folder: Path) -> None:
     """A batch that is run again takes the place of itself, whatever its first run left; rows keep their
     order."""
@@ -1396,7 +1411,7 @@ def check_files(made: dict[str, Any], folder: Path) -> None:
     lines = [[f"{number}\n"] for number in range(40)]
 
     def batch(first: Sequence[list[str]], second: Sequence[list[str]] = ()) -> Any:
-        aside = made["spark.batches"].ASIDE
+        aside = made["streams.file_sink"].ASIDE
         parts = {f"{aside}=false": list(first), f"{aside}=true": list(second)}
         return Written({name: files for name, files in parts.items() if files})
 
@@ -1419,7 +1434,7 @@ def check_files(made: dict[str, Any], folder: Path) -> None:
     sink_of(made, home).claim("q", {})
     sink.clean()
     assert not [each for each in home.iterdir() if each.name.startswith(".")]
-    mark = made["spark.batches"].MARK
+    mark = made["streams.file_sink"].MARK
     for where in (home.with_name(f"{home.name}-diverted"), home):
         (where / mark).unlink()
         refuses(partial(sink.check, "q", False), f"{where} has lost {mark}")
@@ -1446,7 +1461,7 @@ def check_files(made: dict[str, Any], folder: Path) -> None:
 
 
 def files(line: str, becomes: str, rule: str) -> None:
-    mutant("files", "spark.batches", line, becomes, rule)
+    mutant("files", "streams.file_sink", line, becomes, rule)
 
 
 NAMED = 'file.replace(folder / f"batch-{batch:010}-{number:05}.{self.form}")'
@@ -1572,10 +1587,10 @@ def judged(spark: SparkSession) -> dict[str, bool]:
     frame = spark.createDataFrame(pa.table({"number": pa.array(range(len(cases))), **rows}))
     columns = []
     for line, becomes, rule in (("", "", UNCHANGED), *STAMPS):
-        change = Change("spark.merging", line, becomes) if line else None
-        with modules(change, ("rcclock", "spark.merging")) as made:
-            judge, times = made["spark.merging"].problem_with, Times("rc", "r", "sequence")
-            extra = made["spark.merging"].Extra(True, True)
+        change = Change("streams.merge_rows", line, becomes) if line else None
+        with modules(change, ("rcclock", "streams.merge_rows")) as made:
+            judge, times = made["streams.merge_rows"].problem_with, Times("rc", "r", "sequence")
+            extra = made["streams.merge_rows"].Extra(True, True)
             code = F.when(F.col("number") < len(list(impossible(50, None))), judge(times, 50, None, extra))
             limited = judge(times, 50, F.lit(5000), extra._replace(most_bytes=10))
             columns.append(code.otherwise(limited).alias(rule))
@@ -1618,11 +1633,16 @@ STAMPS = [
 
 
 @check_of(
-    "rcclock", "spark.packing", "spark.direct", "spark.segments", "spark.merging", "spark.merging_streams"
+    "rcclock",
+    "streams.pack",
+    "streams.parquet",
+    "streams.state",
+    "streams.merge_rows",
+    "streams.merge_stream",
 )
 def check_workers(made: dict[str, Any], folder: Path) -> None:
     """Files that workers read and write themselves; and rows that they judge as Spark would."""
-    direct, merging = made["spark.direct"], made["spark.merging_streams"]
+    direct, merging = made["streams.parquet"], made["streams.merge_stream"]
     times = Times("rc", "r", "sequence")
     settings = merging.MergeSettings(times, 50, 0, (), (), 0, 1, 1, 10)
     cases = list(impossible(50, 5000))
@@ -1656,7 +1676,7 @@ def check_workers(made: dict[str, Any], folder: Path) -> None:
 
     direct.TaskContext = MagicMock()
     direct.TaskContext.get().partitionId.return_value = 3
-    made["spark.packing"].BLOB_ROWS = 3
+    made["streams.pack"].BLOB_ROWS = 3
     for divides, places in ((True, {"kept": [5] * 4, "aside": [6] * 4}), (False, {"kept": [5, 6] * 4})):
         direct.TaskContext.get().taskAttemptId.return_value = 70 + divides
         task = direct.ToFiles(lambda batches: batches, wanted, home / "out", divides)
@@ -1672,11 +1692,11 @@ def check_workers(made: dict[str, Any], folder: Path) -> None:
     assert nothing.num_rows == 0
 
 
-def by_workers(line: str, becomes: str, rule: str, module: str = "spark.direct") -> None:
+def by_workers(line: str, becomes: str, rule: str, module: str = "streams.parquet") -> None:
     mutant("workers", module, line, becomes, rule)
 
 
-JUDGE = "spark.merging_streams"
+JUDGE = "streams.merge_stream"
 by_workers("missing[0] | missing[1],", "missing[0],", "workers refuse who has no r", JUDGE)
 by_workers("unnumbered=missing[2]", "unnumbered=nothing", "workers want a sequence", JUDGE)
 by_workers(

@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 
 from causet import Stamper
 from causet.model import BadInput
-from causet.spark import query as querying
-from causet.spark.batches import MARK, FileSink, owner_of
-from causet.spark.checkpoints import Checkpoint, default_checkpoint
-from causet.spark.kafka import KafkaSink
+from causet.spark.streams import query as querying
+from causet.spark.streams.checkpoint import Checkpoint, default_checkpoint
+from causet.spark.streams.file_sink import MARK, FileSink, owner_of
+from causet.spark.streams.kafka.sink import KafkaSink
 from streams import write_files, write_parquet
 from test_kafka import create, publish, read
 from test_stream_commands import causet, rows_in
@@ -138,7 +138,7 @@ def test_of_two_queries_one_gets_the_folder(tmp_path: Path, monkeypatch: pytest.
     folder = tmp_path / "out"
     for links in (True, False):
         if not links:
-            monkeypatch.setattr("causet.spark.batches.os.link", no_links)
+            monkeypatch.setattr("causet.spark.streams.file_sink.os.link", no_links)
         sinks = {name: FileSink(folder, "jsonl") for name in ("one", "two")}
         for name, sink in sinks.items():
             sink.check(name, fresh=True)
@@ -307,7 +307,7 @@ def test_a_first_start_that_is_refused_leaves_no_checkpoint(tmp_path: Path) -> N
 def test_books_that_do_not_balance_are_said_and_end_with_2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from causet.spark import held
+    from causet.spark.streams import held
 
     inbox = write_files(tmp_path / "in", [{"source": "a", "sequence": "1", "causaldeps": "{}"}], 1)
     monkeypatch.setattr(held, "how_many_held", lambda *_: 3)
@@ -320,7 +320,7 @@ def test_every_batch_is_counted_once_however_few_spark_remembers(
 ) -> None:
     lines = [{"source": "a", "sequence": str(n), "causaldeps": "{}"} for n in range(1, 9)]
     inbox = write_files(tmp_path / "in", lines, 1)
-    monkeypatch.setattr("causet.spark.running.LOOK", 300)
+    monkeypatch.setattr("causet.spark.streams.running.LOOK", 300)
     causet("doctor")  # so that there is a session
     spark = SparkSession.active()
     before = spark.conf.get("spark.sql.streaming.numRecentProgressUpdates")

@@ -25,8 +25,8 @@ from causet.cli import cli
 from causet.formats.execution import Fault
 from causet.formats.trace import write_trace
 from causet.model import Event
-from causet.spark.reporting import stream_report
-from causet.spark.running import Batch, Progress
+from causet.spark.report import stream_report
+from causet.spark.streams.running import Batch, Progress
 from causet.verdict import VERDICTS, exit_code, judged_status, stream_sentence, stream_status
 from causet.view.judged import judged
 from causet.view.narrow import Wanted

@@ -22,7 +22,7 @@ from causet.cli import cli
 from causet.formats.trace import write_trace
 from causet.live.aftermath import as_trace, reversals
 from causet.model import BadInput, CausetError, Event, printable
-from causet.spark.session import spark_session
+from causet.spark.start.session import spark_session
 from causet.view.page import view_of
 from causet.view.payload import Laid, fault_of
 from causet.view.report import Figure, Report, bars, heat

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from causet import __version__
-from causet.cli.printing import say, say_text
+from causet.cli.shared.printing import say, say_text
 from causet.model import CausetError, some_of
 
 FINE, BAD, INTERRUPTED, TERMINATED = 0, 2, 130, 143

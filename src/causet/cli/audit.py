@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from causet.cli.inputs import (
+from causet.cli.shared.inputs import (
     fault_lines,
     fault_record,
     input_options,
@@ -15,9 +15,9 @@ from causet.cli.inputs import (
     report_option,
     strict_option,
 )
-from causet.cli.printing import json_option, print_json, say, say_text
-from causet.cli.spark import spark_options
-from causet.cli.trace import execution
+from causet.cli.shared.printing import json_option, print_json, say, say_text
+from causet.cli.shared.spark import spark_options
+from causet.cli.shared.trace import execution
 from causet.verdict import exit_code
 
 
@@ -54,7 +54,7 @@ def audit(
 
         check_output(report, inputs)
     with execution(inputs, form, options, master, conf, "auditing") as source:
-        from causet.spark.auditing import audit as audited
+        from causet.spark.batch.audit import audit as audited
 
         found = audited(source.in_file_order(), "file_order")
         faults = [*source.faults, *found.faults]
@@ -66,7 +66,7 @@ def audit(
             say_text(found.told())
             say(*fault_lines(source.faults))
         if report is not None:
-            from causet.spark.reporting import audit_report
+            from causet.spark.report import audit_report
             from causet.view.page import write_text
 
             title = f"causet audit {' '.join(path.name or str(path) for path in inputs[:3])}"

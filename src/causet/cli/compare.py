@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from causet.check.runs import Run, run
-from causet.cli.printing import json_option, print_json, progress_bar
+from causet.cli.shared.printing import json_option, print_json, progress_bar
 from causet.model import System, named_processes
 from causet.protocols import PROTOCOLS, make_options
 from causet.simulate.workload import Workload, delay_of

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from causet.cli.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
-from causet.cli.printing import json_option, print_json, say
+from causet.cli.shared.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
+from causet.cli.shared.printing import json_option, print_json, say
 from causet.formats.execution import Execution
 from causet.formats.output import FORMS_OUT, Written, form_out, write_executions
 from causet.formats.registry import read_executions

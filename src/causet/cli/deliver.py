@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from causet.cli.printing import print_json, say
-from causet.cli.streams import Options, Ran, stream_options, streaming
+from causet.cli.shared.printing import print_json, say
+from causet.cli.shared.streams import Options, Ran, stream_options, streaming
 from causet.delivery import WAIT
 from causet.model import BadInput, printable
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from causet.spark.direct import ParquetFiles
-    from causet.spark.packing import Blobs
-    from causet.spark.query import Operator, Query
+    from causet.spark.streams.pack import Blobs
+    from causet.spark.streams.parquet import ParquetFiles
+    from causet.spark.streams.query import Operator, Query
 
 FINE = 0
 LEFT = ("delivered", "flagged", "late", "diverted", "refused")
@@ -108,7 +108,7 @@ def deliver(
       causet deliver events delivered --missing divert --patience 1m --parent causationid
       causet deliver kafka://localhost:9092/orders kafka://localhost:9092/delivered --missing wait --follow
     """
-    from causet.spark.delivering import deliver as delivering
+    from causet.spark.streams.deliver import deliver as delivering
 
     fixed: dict[str, Any] = {"by": by, "parent": parent, "buckets": buckets}
     settings: dict[str, Any] = {"missing": missing, "patience": patience, "horizon": horizon, "lost": lost}
@@ -117,9 +117,9 @@ def deliver(
     policy = {"missing": WAIT if missing == WAIT else "flag or divert"}
 
     def operator(spark: SparkSession, query: Query) -> Operator:
-        from causet.spark.delivering import OBSERVED
-        from causet.spark.held import how_many_held
-        from causet.spark.query import Operator
+        from causet.spark.streams.deliver import OBSERVED
+        from causet.spark.streams.held import how_many_held
+        from causet.spark.streams.query import Operator
 
         ends = spark.readStream.schema("ended long").json(f"file:{query.kept.ends.resolve()}")
 
@@ -141,7 +141,7 @@ def deliver(
     ) as (ran, spark, state):
         elsewhere = _elsewhere(ran, spark, state) if by is not None else []
     if options.report is not None:
-        from causet.spark.reporting import stream_report
+        from causet.spark.report import stream_report
         from causet.view.page import write_text
 
         title = f"causet deliver {options.source}"
@@ -164,8 +164,8 @@ def _for_operator(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _elsewhere(ran: Ran, spark: SparkSession, state: Path) -> list[tuple[str, str, str]]:
     """Of causes that were missed or are waited for, those that came for another receiver: the message, who
     misses it, and for whom it came."""
-    from causet.spark.bucket import Wanted
-    from causet.spark.held import came_elsewhere, has_state
+    from causet.spark.streams.bucket import Wanted
+    from causet.spark.streams.held import came_elsewhere, has_state
 
     texts = [ran.progress.missed, ran.progress.wanted if ran.books.held else None]
     wanted = [Wanted(*json.loads(text)) for text in texts if text is not None]

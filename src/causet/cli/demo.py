@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from causet.cli.printing import json_option, print_json, say
-from causet.cli.spark import for_streams, session, spark_options
+from causet.cli.shared.printing import json_option, print_json, say
+from causet.cli.shared.spark import for_streams, session, spark_options
 
 if TYPE_CHECKING:
     from causet.live.aftermath import Reversal
@@ -64,7 +64,7 @@ def demo(
         say("5 services with wrong clocks publish; the network reorders; Spark delivers …")
     with TemporaryDirectory(prefix="causet-demo-") as made, _started(kafka) as servers:
         with session(master, for_streams(master, conf, BUCKETS), "demo") as spark:
-            from causet.cli.live import live_display
+            from causet.cli.shared.display import live_display
             from causet.live.demonstration import Run
 
             run = Run(orders, seed, _way(servers, Path(made)))
@@ -118,7 +118,7 @@ def _started(kafka: bool) -> Iterator[str | None]:
         yield None
         return
     from causet.live.broker import kafka_broker
-    from causet.spark.kafka import client
+    from causet.spark.streams.kafka.client import client
 
     client()  # says what to install before anything is started
     with kafka_broker() as servers:

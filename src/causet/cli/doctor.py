@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from causet import __version__
-from causet.cli.printing import json_option, print_json, say
+from causet.cli.shared.printing import json_option, print_json, say
 from causet.escapes import one_line
 from causet.model import CausetError
 from causet.verdict import exit_code
@@ -90,7 +90,7 @@ def _version(package: str) -> str:
 
 
 def _java() -> Iterator[Finding]:
-    from causet.spark.java import find_java
+    from causet.spark.start.java import find_java
 
     try:
         java = find_java()
@@ -135,7 +135,7 @@ def _disk() -> Iterator[Finding]:
 
 
 def _spark() -> Iterator[Finding]:
-    from causet.cli.spark import session
+    from causet.cli.shared.spark import session
 
     try:
         with session(None, {}, "starting", brief=True) as spark:

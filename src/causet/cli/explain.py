@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from causet.cli.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
-from causet.cli.printing import json_option, print_json, say, say_text
-from causet.cli.spark import spark_options
-from causet.cli.trace import execution
+from causet.cli.shared.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
+from causet.cli.shared.printing import json_option, print_json, say, say_text
+from causet.cli.shared.spark import spark_options
+from causet.cli.shared.trace import execution
 from causet.verdict import exit_code
 
 
@@ -67,14 +67,14 @@ def explain(
     if checkpoint is not None:
         if len(names) > 1:
             raise click.UsageError("With --checkpoint, name one message, or none.")
-        from causet.cli.held import explain_held
+        from causet.cli.shared.held import explain_held
 
         return explain_held(checkpoint, names[0] if names else None, nearest, as_json, master, conf)
     if not 2 <= len(names) <= 3:
         raise click.UsageError("Name a TRACE and one or two IDs in it.")
     trace, a, b = Path(names[0]), names[1], names[2] if len(names) == 3 else None
     with execution((trace,), form, options, master, conf, "explaining") as source:
-        from causet.spark.explaining import explain as explained
+        from causet.spark.batch.explain import explain as explained
 
         found = explained(source.events, a, b, nearest)
         faults = [*source.faults, *found.faults]

@@ -11,9 +11,15 @@ from causet.check.explorer import explore as explored
 from causet.check.oracle import judge
 from causet.check.scope import Report
 from causet.check.scopes import NOT_SEEN, Named, scopes_for
-from causet.cli.common import as_printed_option, check_output, protocol_option, settings_of, settings_option
-from causet.cli.printing import json_option, print_json, progress_bar, say, say_text
 from causet.cli.replay import drawn
+from causet.cli.shared.common import (
+    as_printed_option,
+    check_output,
+    protocol_option,
+    settings_of,
+    settings_option,
+)
+from causet.cli.shared.printing import json_option, print_json, progress_bar, say, say_text
 from causet.formats.files import new_file
 from causet.protocols import as_printed_rows, protocol_named
 from causet.simulate.schedule import names_in, renamed, replay, write_schedule

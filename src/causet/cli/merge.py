@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from causet.cli.printing import print_json, say
-from causet.cli.streams import Options, stream_options, streaming
+from causet.cli.shared.printing import print_json, say
+from causet.cli.shared.streams import Options, stream_options, streaming
 from causet.model import printable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from causet.spark.direct import ParquetFiles
-    from causet.spark.packing import Blobs
-    from causet.spark.query import Operator, Query
+    from causet.spark.streams.pack import Blobs
+    from causet.spark.streams.parquet import ParquetFiles
+    from causet.spark.streams.query import Operator, Query
 
 FINE = 0
 LEFT = ("delivered", "late", "diverted", "refused", "duplicates")
@@ -57,7 +57,7 @@ def merge(
       causet merge inbox merged --epsilon 50ms --delta 2s
       causet merge inbox merged --epsilon 50ms --delta 2s --checkpoint state --follow --exclude sensor7
     """
-    from causet.spark.merging import merge as merging
+    from causet.spark.streams.merge import merge as merging
 
     fixed: dict[str, Any] = {"buckets": buckets}
     settings: dict[str, Any] = {
@@ -69,9 +69,9 @@ def merge(
     merging(**fixed, **settings)  # refuses bad ones before Spark is started
 
     def operator(spark: SparkSession, query: Query) -> Operator:
-        from causet.spark.held import merge_progress
-        from causet.spark.merging_streams import OBSERVED
-        from causet.spark.query import MOST_BYTES, STRICT, Operator
+        from causet.spark.streams.held import merge_progress
+        from causet.spark.streams.merge_stream import OBSERVED
+        from causet.spark.streams.query import MOST_BYTES, STRICT, Operator
 
         wakes = spark.readStream.schema("ended long").json(f"file:{query.kept.ends.resolve()}")
 
@@ -85,14 +85,14 @@ def merge(
 
     wakes = bool(exclude)
     with streaming(options, "merge", fixed, settings, buckets, operator, wakes=wakes) as (ran, spark, state):
-        from causet.spark.held import has_state, merge_progress
+        from causet.spark.streams.held import has_state, merge_progress
 
         _, bound, heard = merge_progress(spark, state) if has_state(spark, state) else (0, None, {})
     held = ran.books.held
     live = {name: r for name, r in heard.items() if name not in exclude}
     slowest = min(live, key=lambda name: (live[name], name)) if held and live else None
     if options.report is not None:
-        from causet.spark.reporting import stream_report
+        from causet.spark.report import stream_report
         from causet.view.page import write_text
 
         title = f"causet merge {options.source}"

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from causet.cli.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
-from causet.cli.printing import json_option, print_json
-from causet.cli.spark import spark_options
-from causet.cli.trace import execution
+from causet.cli.shared.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
+from causet.cli.shared.printing import json_option, print_json
+from causet.cli.shared.spark import spark_options
+from causet.cli.shared.trace import execution
 from causet.model import printable
 
 FINE, UNKNOWN = 0, 3
@@ -60,12 +60,12 @@ def order(
       causet order --from git . -o commits --format jsonl
       causet order spans.json --process service -o spans
     """
-    from causet.spark.sinks import check_target
+    from causet.spark.write.folder import check_target
 
     check_target(output, overwrite)
     with execution(inputs, form, options, master, conf, "ordering", own_columns=True) as source:
-        from causet.spark.order import ADDED, order_events
-        from causet.spark.sinks import write_rows
+        from causet.spark.batch.order import ADDED, order_events
+        from causet.spark.write.folder import write_rows
 
         ordered = order_events(source.events)
         faults = [*source.faults, *ordered.faults]

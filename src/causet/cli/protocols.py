@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from causet.cli.printing import json_option, print_json, say
+from causet.cli.shared.printing import json_option, print_json, say
 from causet.protocols import PROTOCOLS, Protocol
 
 NEEDS: dict[str, Callable[[type[Protocol]], bool]] = {

@@ -11,7 +11,7 @@ import click
 
 import causet
 from causet.check.oracle import Verdict, judge
-from causet.cli.common import (
+from causet.cli.shared.common import (
     as_printed_option,
     check_trace_output,
     options_of,
@@ -19,7 +19,7 @@ from causet.cli.common import (
     settings_of,
     settings_option,
 )
-from causet.cli.printing import json_option, print_json, say
+from causet.cli.shared.printing import json_option, print_json, say
 from causet.escapes import in_json
 from causet.formats.trace import to_json, write_trace
 from causet.model import BadInput, Event, printable

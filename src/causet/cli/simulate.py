@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from causet.check.runs import Run, run
-from causet.cli.common import (
+from causet.cli.shared.common import (
     as_printed_option,
     check_trace_output,
     options_of,
@@ -17,7 +17,7 @@ from causet.cli.common import (
     settings_option,
     system_of,
 )
-from causet.cli.printing import json_option, print_json, progress_bar, say, warn
+from causet.cli.shared.printing import json_option, print_json, progress_bar, say, warn
 from causet.formats.trace import trace_writer
 from causet.model import BadInput, printable
 from causet.protocols import protocol_named

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from causet.cli.printing import json_option, print_json, say
-from causet.cli.spark import session, spark_options
-from causet.cli.trace import is_little
+from causet.cli.shared.printing import json_option, print_json, say
+from causet.cli.shared.spark import session, spark_options
+from causet.cli.shared.trace import is_little
 
 FINE = 0
 WIDTH = 40
@@ -35,8 +35,8 @@ def tune(source: str, arrival: str | None, as_json: bool, master: str | None, co
     """
     brief = is_little([Path(source), *Path(source).glob("*")])
     with session(master, conf, "tuning", brief) as spark:
-        from causet.spark.arrivals import await_form, check_messages, in_files, still
-        from causet.spark.tuning import tune
+        from causet.spark.streams.file_source import await_form, check_messages, in_files, still
+        from causet.spark.streams.tune import tune
 
         form = await_form(Path(source), follow=False)
         check_messages(Path(source))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from causet.cli.inputs import (
+from causet.cli.shared.inputs import (
     fault_lines,
     fault_record,
     input_options,
@@ -16,9 +16,9 @@ from causet.cli.inputs import (
     report_option,
     strict_option,
 )
-from causet.cli.printing import json_option, json_text, say
-from causet.cli.spark import spark_options
-from causet.cli.trace import execution
+from causet.cli.shared.printing import json_option, json_text, say
+from causet.cli.shared.spark import spark_options
+from causet.cli.shared.trace import execution
 from causet.formats.execution import Fault
 from causet.model import some_of
 from causet.verdict import exit_code
@@ -27,7 +27,7 @@ from causet.view.proofs import proof
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from causet.spark.verification import Verdict
+    from causet.spark.batch.verify import Verdict
 
 TOLD = 20
 """Findings of one kind that are told to people; all are in the JSON."""
@@ -83,7 +83,7 @@ def verify(
 
         check_output(report, inputs)
     with execution(inputs, form, options, master, conf, "verifying") as source:
-        from causet.spark.verification import verify as judged
+        from causet.spark.batch.verify import verify as judged
 
         verdict = judged(source.events, chains)
         faults = [*source.faults, *verdict.faults]
@@ -97,7 +97,7 @@ def verify(
         else:
             say(*_told(verdict, status, faults))
         if report is not None:
-            from causet.spark.reporting import verify_report
+            from causet.spark.report import verify_report
             from causet.view.page import write_text
 
             title = f"causet verify {' '.join(path.name for path in inputs[:3])}"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from causet.cli.inputs import fault_lines, fault_record, input_options
-from causet.cli.printing import json_option, print_json, say
+from causet.cli.shared.inputs import fault_lines, fault_record, input_options
+from causet.cli.shared.printing import json_option, print_json, say
 from causet.model import BadInput, printable
 
 if TYPE_CHECKING:

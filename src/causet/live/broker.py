@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from causet.model import BadInput
-from causet.spark.java import find_java, writable_cache
+from causet.spark.start.java import find_java, writable_cache
 
 VERSION = "4.1.1"
 PATIENCE = 60

@@ -19,13 +19,15 @@ from pyspark.sql import types as T
 
 from causet.live.shop import Envelope, Shop, running_services
 from causet.model import BadInput
-from causet.spark.arrivals import arriving
-from causet.spark.batches import FileSink
-from causet.spark.bucket import MALFORMED
-from causet.spark.checkpoints import Checkpoint
-from causet.spark.delivering import OBSERVED, deliver
-from causet.spark.kafka import Address, KafkaSink, client, committed_reader, consumed, read_kafka
-from causet.spark.running import Progress, Sink, now_ms, run
+from causet.spark.streams.bucket import MALFORMED
+from causet.spark.streams.checkpoint import Checkpoint
+from causet.spark.streams.deliver import OBSERVED, deliver
+from causet.spark.streams.file_sink import FileSink
+from causet.spark.streams.file_source import arriving
+from causet.spark.streams.kafka.client import Address, client, committed_reader, consumed
+from causet.spark.streams.kafka.sink import KafkaSink
+from causet.spark.streams.kafka.source import read_kafka
+from causet.spark.streams.running import Progress, Sink, now_ms, run
 from causet.stamp import to_binary
 
 BUCKETS = 4

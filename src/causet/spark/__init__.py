@@ -1,7 +1,7 @@
-"""The data pipeline on Spark: DataFrame in, DataFrame out, by the public API only.
+"""The data pipeline on Spark: DataFrame in, DataFrame out.
 
-What stands here is imported when it is first used: kernels and Arrow take a second to load, which whoever
-only starts a session need not wait for. No module of this package has the name of one of these functions,
+The public functions are imported when they are first used: kernels and Arrow take a second to load, and
+starting a session does not need them. The modules stand in rooms; no room has the name of a public function,
 since importing it would put the module in the function's place.
 """
 
@@ -12,23 +12,26 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from causet.spark.java import cache_folder, writable_cache
+from causet.spark.start.java import cache_folder, writable_cache
 
 if not os.access(Path(__file__).parents[1] / "kernels", os.W_OK) and cache_folder() is None:
     # Where neither the package nor a home can be written to, numba would refuse to load a kernel.
     os.environ.setdefault("NUMBA_CACHE_DIR", str(writable_cache() / "numba"))
 
 if TYPE_CHECKING:
-    from causet.spark.asserting import assert_causally_ordered
-    from causet.spark.auditing import audit
-    from causet.spark.delivering import deliver
-    from causet.spark.explaining import explain
-    from causet.spark.merging import merge
-    from causet.spark.order import causal_order, order_events
-    from causet.spark.vectors import causal_past, happened_before, vector_clocks
-    from causet.spark.verification import verify
+    from causet.spark.batch.assert_order import assert_causally_ordered
+    from causet.spark.batch.audit import Audit, audit
+    from causet.spark.batch.explain import explain
+    from causet.spark.batch.order import causal_order, order_events
+    from causet.spark.batch.vectors import causal_past, happened_before, vector_clocks
+    from causet.spark.batch.verify import Verdict, verify
+    from causet.spark.start.session import spark_session
+    from causet.spark.streams.deliver import deliver
+    from causet.spark.streams.merge import merge
 
 __all__ = [
+    "Audit",
+    "Verdict",
     "assert_causally_ordered",
     "audit",
     "causal_order",
@@ -38,22 +41,26 @@ __all__ = [
     "happened_before",
     "merge",
     "order_events",
+    "spark_session",
     "vector_clocks",
     "verify",
 ]
 
 _HOMES = {
-    "assert_causally_ordered": "asserting",
-    "audit": "auditing",
-    "causal_order": "order",
-    "causal_past": "vectors",
-    "deliver": "delivering",
-    "explain": "explaining",
-    "happened_before": "vectors",
-    "merge": "merging",
-    "order_events": "order",
-    "vector_clocks": "vectors",
-    "verify": "verification",
+    "Audit": "batch.audit",
+    "Verdict": "batch.verify",
+    "assert_causally_ordered": "batch.assert_order",
+    "audit": "batch.audit",
+    "causal_order": "batch.order",
+    "causal_past": "batch.vectors",
+    "deliver": "streams.deliver",
+    "explain": "batch.explain",
+    "happened_before": "batch.vectors",
+    "merge": "streams.merge",
+    "order_events": "batch.order",
+    "spark_session": "start.session",
+    "vector_clocks": "batch.vectors",
+    "verify": "batch.verify",
 }
 
 

@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from causet.check.sound import refuse_repeats
 from causet.escapes import one_line
 from causet.formats.execution import Execution, assemble
 from causet.formats.files import Place
 from causet.formats.registry import read_executions
+from causet.formats.sound import refuse_repeats
 from causet.formats.strict import Problem
 from causet.formats.trace import FIELDS, event_of
 from causet.model import BadInput, Event, printable

@@ -1,0 +1,171 @@
+"""What the commands about protocols share: options, names and shapes turned into systems."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from reprlib import repr as shown
+from typing import Any, TypeVar
+
+import click
+
+from causet.cli.shared.printing import warn
+from causet.formats.files import unwritable
+from causet.model import BadInput, Separator, System, named_processes
+from causet.protocols import PROTOCOLS, Options, Protocol, as_printed_rows, make_options
+from causet.topology import (
+    GROUP_SHAPES,
+    LINK_SHAPES,
+    MOST_PROCESSES,
+    SEPARABLE,
+    build_system,
+    groups_of,
+    links_of,
+    read_topology,
+    separators_of,
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def as_printed_option(function: F) -> F:
+    """`--as-printed`, alone or with rows."""
+    return click.option(
+        "--as-printed",
+        is_flag=False,
+        flag_value="",
+        default=None,
+        metavar="[ROW,…]",
+        help="Follow the paper's printed rules: all errata of the protocol (M1 and H6 aside, which other "
+        "printed text contradicts), or the rows named (M4; H1,H2).",
+    )(function)
+
+
+def protocol_option(function: F) -> F:
+    return click.option(
+        "--protocol", "-p", "protocol", required=True, metavar="NAME", help=f"One of {', '.join(PROTOCOLS)}."
+    )(function)
+
+
+def settings_option(function: F) -> F:
+    """The protocols' own options."""
+    for name, text in reversed(
+        (
+            ("k", "bounded: the most matrix entries, one number or one per process (9 or 9,9,12)."),
+            ("epsilon", "merge: the most by which clocks differ, in ticks."),
+            ("delta", "merge: the most that a message takes, in ticks."),
+            ("silence", "slow, relative: the interval of time-silence."),
+        )
+    ):
+        function = click.option(f"--{name}", default=None, metavar="N", help=text)(function)
+    return click.option(
+        "--set",
+        "extra",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Any option of the protocol, such as r9=off or variant=neighbours (see `causet protocols`).",
+    )(function)
+
+
+def settings_of(named: Mapping[str, Any], extra: tuple[str, ...]) -> dict[str, Any]:
+    settings = {name: value for name, value in named.items() if value is not None}
+    for text in extra:
+        name, separator, value = text.partition("=")
+        if not separator or not name:
+            raise BadInput(f"option {shown(text)}: write NAME=VALUE")
+        settings[name.strip()] = value.strip()
+    return settings
+
+
+def options_of(
+    kind: type[Protocol], system: System, settings: Mapping[str, Any], as_printed: str | None
+) -> Options:
+    """A protocol's options; warnings go to stderr."""
+    options, warnings = make_options(kind, system, settings, as_printed_rows(kind, as_printed))
+    if as_printed is not None and not kind.errata:
+        warnings.append(f"{kind.name} has no errata, so --as-printed changes nothing")
+    warn(*warnings)
+    return options
+
+
+def check_output(path: Path | None) -> None:
+    """BadInput now rather than after hours of work, if this file could not be written."""
+    if path is None:
+        return
+    try:
+        if path.is_dir():
+            raise BadInput(f"{path} is a directory; give the name of a file to write")
+        path.parent.stat()
+        with suppress(FileNotFoundError):
+            path.lstat()
+        if not path.parent.is_dir():
+            raise BadInput(f"{path} cannot be written: Not a directory")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise BadInput(f"{path} cannot be written: Permission denied")
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def check_trace_output(path: Path | None) -> None:
+    """BadInput if a trace cannot go to this file."""
+    check_output(path)
+    if path is not None and path.suffix.lower() == ".parquet":
+        raise BadInput(f"{path}: a trace is written as JSON Lines; end its name in .jsonl or .jsonl.gz")
+
+
+def system_of(
+    processes: int, groups: str | None, links: str | None, seed: int, *, default: str = "unicast"
+) -> System:
+    """A system of so many processes, with groups by shape or file and links by shape or file.
+
+    Groups come from where they are asked for, else from the file of the links, else they are the default.
+    """
+    if not 2 <= processes <= MOST_PROCESSES:
+        raise BadInput(
+            f"processes = {processes}: at least 2 are needed, and at most {MOST_PROCESSES:,} are allowed"
+        )
+    names: tuple[str, ...] = named_processes(processes)
+    system = System(names)
+    if links is not None and _is_file(links, LINK_SHAPES):
+        topology = read_topology(links)
+        system = _in_file(
+            links, topology.processes or names, topology.groups, topology.links, topology.separators
+        )
+    elif links is not None:
+        masks = links_of(links, processes)
+        found: tuple[Separator, ...] = ()
+        if masks is not None and processes <= SEPARABLE:
+            found = separators_of(masks, processes)
+        elif masks is not None:
+            warn(
+                f"causal separators are searched for among up to {SEPARABLE} processes, so R9 has none here; "
+                "give them in a file"
+            )
+        system = System(names, (), masks, found)
+    if groups is None and system.groups:
+        return system
+    groups = default if groups is None else groups
+    if groups == "unicast":
+        return System(system.processes, (), system.links, system.separators)
+    if _is_file(groups, GROUP_SHAPES):
+        topology = read_topology(groups)
+        if topology.groups is None:
+            raise BadInput(f"{groups}: it has no field `groups`")
+        named = _in_file(groups, topology.processes or system.processes, topology.groups, topology.links)
+        return System(named.processes, named.groups, named.links or system.links, system.separators)
+    return System(system.processes, groups_of(groups, system.size, seed), system.links, system.separators)
+
+
+def _is_file(text: str, shapes: str) -> bool:
+    """Whether a text means a file; a shape is a shape even where a file has its name."""
+    return text != "" and text not in shapes.split(", ") and os.path.exists(text)  # noqa: PTH110 (odd text)
+
+
+def _in_file(path: str, *parts: Any) -> System:
+    """The system that a file describes; BadInput names the file."""
+    try:
+        return build_system(*parts)
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None

@@ -1,0 +1,154 @@
+"""Blocks, repaired times and positions of a whole execution, in one pass each.
+
+block       1 + the largest block among the direct predecessors
+repaired    the largest of the own time and the direct predecessors' repaired times
+position    the rank by (repaired, block, process, seq)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from causet.kernels.logs.causal_pass import END, LEFT, Merge, begin_merge, take_events
+from causet.kernels.logs.causal_pass import WANTED as PAGE
+from causet.kernels.logs.pages import ABSENT, Pages, View
+from causet.kernels.logs.waiting import (
+    DONE_EVENTS,
+    READY,
+    WANTED,
+    WATCHING,
+    Waiting,
+    nobody_waits,
+    wake,
+    watch,
+)
+
+Array = np.ndarray[Any, Any]
+
+
+def fill_levels(pages: Pages) -> Waiting:
+    """Fill the block (as word) and the repaired time of every event that no cycle holds.
+
+    Where `done` of the answer stops short of a process's events, its next event waits for ever.
+    """
+    view = pages.view
+    waiting = nobody_waits(len(view.first) - 1)
+    level = np.zeros(len(view.first) - 1, np.int32)
+    latest = np.full(len(level), _least(view.time.dtype), view.time.dtype)
+    while not _release(view, waiting, level, latest):
+        view = pages.fetch(int(waiting.counts[WANTED]))
+    return waiting
+
+
+def _least(kind: Any) -> Any:
+    return -np.inf if kind.kind == "f" else np.iinfo(kind).min
+
+
+@njit(cache=True)
+def _release(view: View, waiting: Waiting, level: Array, latest: Array) -> bool:
+    """Go on until all is done or for ever held (True), or a page is missing (False).
+
+    `level` and `latest` hold for each process the block and repaired time of its last event, raised by the
+    causes of the next one that were looked at.
+    """
+    mask = (1 << view.shift) - 1
+    counts = waiting.counts
+    while counts[READY]:
+        counts[READY] -= 1
+        p = waiting.ready[counts[READY]]
+        e = view.first[p] + waiting.done[p]
+        while e < view.first[p + 1]:
+            slot = view.slot_of[e >> view.shift]
+            missing = e >> view.shift if slot == ABSENT else ABSENT
+            held_by = ABSENT
+            if missing == ABSENT:
+                view.used[slot] = True
+                links = (slot << view.shift) + slot + (e & mask)
+                at = view.link_first[links] + waiting.looked_at[p]
+                while at < view.link_first[links + 1]:
+                    cause = view.links[at]
+                    its_slot = view.slot_of[cause >> view.shift]
+                    if its_slot == ABSENT:
+                        missing = cause >> view.shift
+                        break
+                    view.used[its_slot] = True
+                    its_place = (its_slot << view.shift) + (cause & mask)
+                    if view.word[its_place] == 0:
+                        held_by = cause
+                        break
+                    level[p] = max(level[p], view.word[its_place])
+                    latest[p] = max(latest[p], view.time[its_place])
+                    at += 1
+                if at < view.link_first[links + 1]:
+                    waiting.looked_at[p] = at - view.link_first[links]
+            if missing != ABSENT:
+                waiting.ready[counts[READY]] = p
+                counts[READY] += 1
+                counts[WANTED] = missing
+                return False
+            if held_by != ABSENT:
+                watch(waiting, p, held_by)
+                break
+            place = (slot << view.shift) + (e & mask)
+            level[p] += 1
+            latest[p] = max(latest[p], view.time[place])
+            view.word[place] = level[p]
+            view.time[place] = latest[p]
+            waiting.looked_at[p] = 0
+            waiting.done[p] += 1
+            counts[DONE_EVENTS] += 1
+            if counts[WATCHING]:
+                wake(waiting, e)
+            e += 1
+    return True
+
+
+def fill_positions(pages: Pages) -> None:
+    """Fill the position of every event; only where `fill_levels` reached all of them."""
+    pages.rank()
+    merge = begin_merge(pages)
+    while not _rank(pages.view, merge):
+        pages.fetch(int(merge.counts[PAGE]))
+
+
+@njit(cache=True)
+def _rank(view: View, merge: Merge) -> bool:
+    """Give out positions until all have one (True), or a page is missing (False)."""
+    slot_of, shift, positions, events = view.slot_of, view.shift, view.link_first, merge.events
+    mask = (1 << shift) - 1
+    position = view.first[-1] - merge.counts[LEFT]
+    while merge.counts[LEFT]:
+        take_events(view, merge)
+        if not merge.counts[END]:
+            return False
+        for i in range(merge.counts[END]):
+            e = events[i]
+            slot = slot_of[e >> shift]
+            positions[(slot << shift) + slot + (e & mask)] = position
+            position += 1
+        merge.counts[LEFT] -= merge.counts[END]
+    return True
+
+
+def cycle(pages: Pages, waiting: Waiting) -> list[int]:
+    """Events in a circle, each directly before the next and the last before the first; [] if there is none.
+
+    Only for an execution in which some process waits for ever: every event that does has a predecessor that
+    does.
+    """
+    first, done = pages.first, waiting.done
+    held = np.flatnonzero(first[:-1] + done < first[1:])
+    if not len(held):
+        return []
+    at = int(first[held[0]] + done[held[0]])
+    path: list[int] = []
+    met: dict[int, int] = {}
+    while at not in met:
+        met[at] = len(path)
+        path.append(at)
+        # Of two kinds of predecessors, another process's comes first: such circles say more.
+        at = next((cause for cause in pages.causes(at) if not pages.is_done(cause, done)), at - 1)
+    return path[met[at] :][::-1]

@@ -1,0 +1,1 @@
+"""Kernels on the messages of a stream."""

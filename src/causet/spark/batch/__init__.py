@@ -1,0 +1,1 @@
+"""What is asked of a whole log: order, verify, audit, explain, vectors."""

@@ -1,0 +1,1 @@
+"""Traces and logs as DataFrames: files, schemas, and the user's own columns."""

@@ -1,0 +1,234 @@
+"""Where events come from: traces and logs of any format, as one DataFrame of one execution.
+
+What Spark is given was looked at before: `events` has exactly the types of the trace format, and what is
+wrong with a file is one sentence that names the file, the line or row, and the field. Traces (JSON Lines,
+Parquet, folders of them) are read by Spark itself; logs of other formats are read by `formats` first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from causet.formats.execution import Fault
+from causet.formats.files import Place
+from causet.formats.registry import detect
+from causet.formats.strict import Problem
+from causet.kernels.json.places import damage, places_of_event
+from causet.model import BadInput
+from causet.spark.columns import input_names
+from causet.spark.read.columns import check_frame as check_frame
+from causet.spark.read.columns import check_names
+from causet.spark.read.columns import check_values as check_values
+from causet.spark.read.files import Found, Scratch, files_of, imported
+from causet.spark.read.inputs import check_own_names, given_back
+from causet.spark.read.json import HIDDEN, open_lines
+from causet.spark.read.parquet import open_rows
+from causet.spark.read.parts import (
+    CHANGED,
+    Part,
+    common_types,
+    events_of,
+    in_file_order,
+    path_of,
+    variants_of,
+)
+from causet.spark.start.errors import condition_of, from_spark, innermost, sentence_for, text_of
+
+
+class Source:
+    """One execution as Spark reads it, for a `with`: some of it may be in files of our own."""
+
+    files: list[Path]
+    """what was read, folders taken apart, in the order given"""
+    faults: list[Fault]
+    """of a log of another format; those of traces are for the checkers to find"""
+    events: DataFrame
+    """every field as a column: the format's own, as far as some event has them, then the others"""
+
+    def __init__(self, spark: SparkSession, found: Found, scratch: Scratch) -> None:
+        self.files, self.faults = found.files, found.faults
+        self._spark, self._found, self._scratch = spark, found, scratch
+        named = ", ".join(map(str, self.files[:3]))
+        located = {path: scratch.located(path) for path in found.traces}
+        rows = [path for path in found.traces if path.name.endswith(".parquet")]
+        lines = [path for path in found.traces if not path.name.endswith(".parquet")]
+        try:
+            parts = open_rows(spark, rows, [located[path] for path in rows], _case_matters(spark))
+            opened = open_lines(spark, lines, [located[path] for path in lines]) if lines else None
+        except Exception as error:
+            raise self.sentence(error) or error from None
+        parts = [part.without(found.unused) for part in [*([opened] if opened else []), *parts]]
+        self._parts = [part.with_variants(variants_of(parts)) for part in parts]
+        if not self._parts:
+            raise BadInput(f"{named}: there is no event in it")
+        self._types = common_types(self._parts)
+        try:
+            check_names(self._types, _case_matters(spark))
+        except Problem as problem:
+            raise BadInput(f"{named}: {problem}") from None
+        if found.inputs is not None:
+            check_own_names(found.inputs, _case_matters(spark), named)
+        self.events = events_of(self._parts, self._types)
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
+        """An exception of Spark's about the input leaves the block as the sentence that it is."""
+        found = None if error is None else self.sentence(error)
+        self.close()
+        if found is not None and found is not error:
+            raise found from error
+
+    def close(self) -> None:
+        """Remove what was written to read it; the events cannot be read any more then."""
+        self._scratch.close()
+
+    def given_back(self, rows: DataFrame, added: Sequence[str]) -> tuple[DataFrame, dict[str, str]]:
+        """Rows that were made of the events, with the columns that the user gave and those that were added;
+        and what those of the user's are called that have the name of an added one.
+
+        A table's columns are the user's if it was opened with `own_columns`; else the rows are as they are.
+        """
+        if self._found.inputs is None:
+            return rows, {}
+        called = input_names(self._found.inputs, added, _case_matters(self._spark))
+        return given_back(rows, self._found.inputs, added, called), called
+
+    # ------------------------------------------------------------ what is wrong
+
+    def check(self) -> None:
+        """BadInput names the first row of Parquet that is no event. One job for each set of columns; JSON
+        Lines were checked when they were opened."""
+        for part in self._parts:
+            if part.needs_check(self._types):
+                try:
+                    self._check(part)
+                except Exception as error:
+                    raise self.sentence(error) or error from None
+
+    def _check(self, part: Part) -> None:
+        wrong = part.scan.filter(part.wrong(self._types))
+        told = [column.alias(name) for name, column in part.told(self._types).items()]
+        if part.lines:
+            row = wrong.select(*told).head()
+            if row is not None:
+                where = self.place_of(row["process"], row["seq"])
+                raise BadInput(f"{where[0]}: {part.why(row.asDict(), self._types)}")
+            return
+        file, number = F.col("_metadata.file_path"), F.col("_metadata.row_index")
+        found = wrong.groupBy(file.alias("file")).agg(F.min(number).alias("row")).collect()
+        if found:
+            first = min(found, key=lambda row: (self._position(row["file"]), row["row"]))
+            (row,) = wrong.filter((file == first["file"]) & (number == first["row"])).select(*told).collect()
+            place = Place(str(self._original(first["file"])), first["row"] + 1, "row")
+            raise BadInput(f"{place}: {part.why(row.asDict(), self._types)}")
+
+    def sentence(self, error: BaseException) -> BadInput | None:
+        """What an exception of Spark's says about the input, or about reading it; None if it is about
+        something else."""
+        if isinstance(error, BadInput):
+            return error
+        if not from_spark(error):
+            return None
+        text = text_of(error)
+        for uri in _READING.findall(text):
+            path = self._scratch.originals.get(path_of(uri))
+            if path is not None:
+                return _why_unreadable(path, error)
+        if CHANGED in text:
+            return BadInput(f"{CHANGED}; run the command again")
+        found = sentence_for(error)
+        return BadInput(found) if found else None
+
+    # ------------------------------------------------------------ where things stand
+
+    def in_file_order(self) -> DataFrame:
+        """The events with `file_order`, which grows in the order in which they stand in the files."""
+        try:
+            return in_file_order(self._spark, self._parts, self._types, self._positions())
+        except Exception as error:
+            raise self.sentence(error) or error from None
+
+    def place_of(self, process: str, seq: int) -> list[str]:
+        """Where the events with this process and seq stand, such as `trace.jsonl, line 17`."""
+        return self._places(places_of_event(self._searched(), process, seq))
+
+    def _searched(self) -> list[Path]:
+        return [] if self._found.imported else self._found.traces
+
+    def _places(self, found: list[str]) -> list[str]:
+        """The places, or else all that is known: the files."""
+        return found or [str(path) for path in self.files[:3]]
+
+    def _positions(self) -> dict[str, int]:
+        return {path: number for number, path in enumerate(self._scratch.originals)}
+
+    def _position(self, uri: str) -> int:
+        return self._positions().get(path_of(uri), 0)
+
+    def _original(self, uri: str) -> Path:
+        path = path_of(uri)
+        return self._scratch.originals.get(path, Path(path))
+
+
+_READING = re.compile(r"(?:reading file|does not exist:) (file:\S+?)\.?(?=\s|$)")
+
+
+def _why_unreadable(path: Path, error: BaseException) -> BadInput:
+    if not path.exists():
+        return BadInput(f"{path} cannot be read: it was removed meanwhile")
+    found = damage(path)
+    if found is not None:
+        return found
+    if "ChecksumException" in text_of(error):
+        return BadInput(
+            f"{path} does not agree with its checksum, the file .{path.name}.crc beside it: it is damaged, "
+            "or was changed since Spark wrote it; remove the .crc if it is good"
+        )
+    if condition_of(error) in ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST"):
+        return BadInput(f"{path}: {HIDDEN}")
+    return BadInput(f"{path} cannot be read: {innermost(error)}")
+
+
+def _case_matters(spark: SparkSession) -> bool:
+    return spark.conf.get("spark.sql.caseSensitive", "false") == "true"
+
+
+def open_trace(
+    spark: SparkSession,
+    paths: str | Path | Sequence[str | Path],
+    form: str | None = None,
+    *,
+    own_columns: bool = False,
+    **options: Any,
+) -> Source:
+    """The execution in these files and folders, checked as far as `Source.check` says.
+
+    `form` and `options` are those of `formats.registry.read_executions`. With `own_columns` a table's own
+    columns can be given back (`Source.given_back`). BadInput if something cannot be read, if there is no
+    event, or if there is more than one execution.
+    """
+    listed = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
+    given = {name: value for name, value in options.items() if value not in (None, False)}
+    forms = {form} if form is not None else {detect(path, given) for path in listed}
+    scratch = Scratch()
+    try:
+        if forms == {"trace"} and not given:
+            files = [file for path in listed for file in files_of(spark, path)]
+            return Source(spark, Found(files, files, []), scratch)
+        if len(forms) > 1:
+            raise BadInput(
+                f"the inputs are {' and '.join(sorted(forms))}, which are not one execution; give one "
+                "format, or convert them to traces first (causet convert)"
+            )
+        return Source(spark, imported(listed, form, given, scratch.folder(), own_columns), scratch)
+    except BaseException:
+        scratch.close()
+        raise

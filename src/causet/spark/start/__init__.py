@@ -1,0 +1,1 @@
+"""Start of Spark: Java, settings, the session, and its errors as sentences."""

@@ -1,0 +1,1 @@
+"""Streams of messages: sources, operators with state, sinks, checkpoints."""

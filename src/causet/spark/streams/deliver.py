@@ -1,0 +1,373 @@
+"""`deliver()`: messages in causal order, as early as possible, for every receiver; batch or streaming.
+
+    rows → cut by bucket → [ what is held and delivered: state ] → rows
+
+A receiver (the value of the column `by`) is a causal domain of its own, and lives in one of `buckets`: the
+unit of parallelism is the receiver. Each bucket remembers what was delivered, which is a number per source,
+and the messages that are held, their rows in segments that are only read again when one of them leaves.
+
+Time is the time of the batch, which Spark writes down before it runs one: a batch that is run again after a
+crash does the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+
+from causet.delivery import POLICIES, WAIT
+from causet.durations import milliseconds
+from causet.kernels.streams.holding import Holding
+from causet.model import BadInput
+from causet.spark.columns import quoted
+from causet.spark.streams.books import READ
+from causet.spark.streams.bucket import (
+    ADDED,
+    ALL,
+    COUNTS,
+    NUMBER,
+    RECEIVER,
+    Bucket,
+    Settings,
+    receivers_of,
+)
+from causet.spark.streams.clashes import without_clashes
+from causet.spark.streams.pack import (
+    BUCKET,
+    ENDED,
+    FAULT,
+    OWN,
+    PACKED,
+    ROWS,
+    SIZE,
+    Batches,
+    Blobs,
+    Pack,
+    Unpack,
+    packed_batch,
+)
+from causet.spark.streams.parquet import ParquetFiles, buckets_of, is_direct
+from causet.spark.streams.state import ROWS_OF_SEGMENT, SEGMENT, Holder, as_blobs, use_rocks
+from causet.stamp import DOMAIN, MOST_SEQUENCE
+
+BUCKETS = 64
+CHUNK_BYTES = 1 << 28
+"""Messages that are looked at together."""
+DEFAULT_HORIZON = "1 day"
+OUT = f"{ROWS} binary, held long, oldest long, blocked string, wanted string, missed string, " + ", ".join(
+    f"{name} long" for name in COUNTS
+)
+"""A blob of messages that leave; and about the bucket, in its last row: how many it holds, when the oldest of
+them came, what that waits for (in words and as JSON), a cause that a message left without, and counts."""
+_NOTHING = dict.fromkeys(("held", "oldest", "blocked", "wanted", "missed", *COUNTS))
+NOW = "now"
+"""The time of a batch, in ms."""
+OBSERVED = "causet"
+"""The name of the metrics that a query reports for every batch."""
+
+
+def deliver(
+    *,
+    missing: str,
+    patience: str | int | float | None = None,
+    by: str | None = None,
+    parent: str | None = None,
+    horizon: str | int | float = DEFAULT_HORIZON,
+    buckets: int = BUCKETS,
+    most_held: int = 10_000_000,
+    lost: Iterable[tuple[str, int]] = (),
+    strict: bool = False,
+    most_bytes: int | None = None,
+    ends: DataFrame | None = None,
+) -> Deliver:
+    """Deliver messages in causal order, for `messages.transform(deliver(…))`.
+
+    The messages have the columns `source`, `sequence` and `deps` (packed bytes or a map source → sequence) or
+    `causaldeps` (the same as JSON text); or, with `parent`, the columns `id` and the one that `parent` names.
+
+    :param missing: what to do about a cause that does not come: `wait`, `flag` or `divert`.
+    :param patience: for `flag` and `divert`, how long a message waits: `"10 minutes"`, or seconds. The end of
+        a batch DataFrame ends it.
+    :param by: the column of the receiver; without it there is one receiver, `all`.
+    :param horizon: how long to remember causes that were given up, and what was diverted; with `parent`, also
+        the ids of delivered messages.
+    :param buckets: receivers are spread over so many; fixed for a checkpoint.
+    :param most_held: messages that one bucket holds at most, before the query ends with an error.
+    :param lost: messages that will never come, as (source, sequence); with `parent`, (id, 1). What waits for
+        one of them is delivered and flagged. They are remembered.
+    :param strict: end with an error at a row that is not a message, instead of diverting it.
+    :param most_bytes: the largest message that the sink takes; the rows say in `__causet_size` how large they
+        are.
+    :param ends: a streaming DataFrame with a column `ended` of timestamps, in ms since 1970: for what came up
+        to then, patience has ended.
+
+    Every row gets `receiver`, `index`, `status`, `waited`, `missing` and `problem`; a column of the input
+    that has one of these names is kept as `input_receiver`, and so on. Where there is a column
+    `causaldomain`, sources number their messages within each domain.
+    """
+    if missing not in POLICIES:
+        raise BadInput(
+            f"missing = {missing!r}: what to do about a cause that does not come is wait, flag or divert"
+        )
+    if (missing == WAIT) != (patience is None):
+        raise BadInput(
+            "patience belongs to flag and divert"
+            if missing == WAIT
+            else f"{missing} needs a patience, such as 10m"
+        )
+    if not 1 <= buckets <= 1 << 16:
+        raise BadInput(f"buckets = {buckets}: there can be 1 to 65,536")
+    waits = None if patience is None else milliseconds("patience", patience)
+    given_up = tuple((str(source), int(number)) for source, number in lost)
+    for source, number in given_up:
+        if not 1 <= number <= MOST_SEQUENCE:
+            raise BadInput(f"lost = {source}:{number}: numbers are between 1 and {MOST_SEQUENCE}")
+    remembered = milliseconds("horizon", horizon)
+    return Deliver(
+        missing, waits, remembered, by, parent, buckets, most_held, given_up, strict, most_bytes, ends
+    )
+
+
+@dataclass(frozen=True)
+class Deliver:
+    """What `deliver` gives: rows in, rows out. Times are in ms."""
+
+    missing: str
+    patience: int | None
+    horizon: int
+    by: str | None
+    parent: str | None
+    buckets: int
+    most_held: int
+    lost: tuple[tuple[str, int], ...]
+    strict: bool
+    most_bytes: int | None
+    ends: DataFrame | None
+
+    def __call__(self, messages: DataFrame) -> DataFrame:
+        return self.blobs(messages).rows()
+
+    def blobs(self, messages: DataFrame | ParquetFiles) -> Blobs:
+        """The rows as blobs, for a sink that can write these."""
+        messages, settings, renamed = self.settled(messages)
+        rows = messages.rows if isinstance(messages, ParquetFiles) else messages
+        files = messages if isinstance(messages, ParquetFiles) else None
+        packed = _packed(rows, settings, files)
+        found = _operator(packed, settings, rows.isStreaming, self.ends)
+        return Blobs(found.select(ROWS), Unpack(ROWS), _with_added(rows.schema), renamed)
+
+    def settled(
+        self, messages: DataFrame | ParquetFiles
+    ) -> tuple[DataFrame | ParquetFiles, Settings, dict[str, str]]:
+        """The messages, with other names for columns that have the name of one that is added; the settings
+        for them; and these names."""
+        messages, renamed = without_clashes(messages, [name for name in ADDED if name != self.by])
+        rows = messages.rows if isinstance(messages, ParquetFiles) else messages
+        by, parent = (None if name is None else renamed.get(name, name) for name in (self.by, self.parent))
+        columns = _columns(rows, by, parent)
+        text = by is not None and isinstance(rows.schema[by].dataType, T.StringType)
+        numbered = parent is None and DOMAIN in rows.columns
+        settings = Settings(
+            self.missing,
+            self.patience,
+            self.horizon,
+            by,
+            None if by is None else by if text else RECEIVER,
+            *columns,
+            parent,
+            self.buckets,
+            self.most_held,
+            DOMAIN if numbered and isinstance(rows.schema[DOMAIN].dataType, T.StringType) else None,
+            self.lost,
+            self.strict,
+            self.most_bytes,
+        )
+        return messages, settings, renamed
+
+
+def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[str, str, str | None]:
+    """The columns of source, sequence and causes; BadInput if one is not there, or of no use."""
+    names = messages.columns
+    for name in names:
+        if name.startswith(OWN) and name not in (FAULT, SIZE):
+            raise BadInput(f"column name {name!r} is reserved: causet uses names that begin with {OWN}")
+
+    def need(name: str, kinds: tuple[type, ...], words: str) -> str:
+        if name not in names:
+            raise BadInput(f"messages need a column {name!r}; there are {', '.join(names)}")
+        if not isinstance(messages.schema[name].dataType, kinds):
+            raise BadInput(
+                f"column {name!r} must be {words}, not {messages.schema[name].dataType.simpleString()}"
+            )
+        return name
+
+    if by is not None:
+        need(by, (T.StringType, T.IntegralType), "text")
+    if parent is not None:
+        need("id", (T.StringType,), "text")
+        need(parent, (T.StringType, T.ArrayType), "text or a list of texts")
+        return "id", "id", parent
+    need("source", (T.StringType,), "text")
+    need("sequence", (T.IntegralType, T.StringType), "a number")
+    if "deps" in names:
+        return (
+            "source",
+            "sequence",
+            need("deps", (T.BinaryType, T.MapType), "packed bytes or a map source → sequence"),
+        )
+    if "causaldeps" in names:
+        return "source", "sequence", need("causaldeps", (T.StringType,), "JSON text")
+    raise BadInput(f"messages need a column 'deps' or 'causaldeps'; there are {', '.join(names)}")
+
+
+# ---------------------------------------------------------------- the pipeline
+
+
+def _packed(messages: DataFrame, settings: Settings, files: ParquetFiles | None) -> DataFrame:
+    """Messages, cut by bucket. From files that have the columns as they are needed, without Spark's rows."""
+    receiver = F.lit(ALL) if settings.by is None else F.col(quoted(settings.by)).cast("string")
+    bucket = F.pmod(F.xxhash64(F.coalesce(receiver, F.lit(""))), F.lit(settings.buckets)).cast("int")
+    extra = [receiver.alias(RECEIVER)] if settings.receiver == RECEIVER else []
+    if settings.parent is None and not isinstance(messages.schema[settings.sequence].dataType, T.LongType):
+        extra.append(F.expr(f"try_cast({quoted(settings.sequence)} as bigint)").alias(NUMBER))
+    if files is not None and is_direct(files) and not extra:
+        return files.through(WithBucket(settings), Pack(), PACKED)
+    return messages.select(bucket.alias(f"{OWN}bucket"), *extra, "*").mapInArrow(Pack(), PACKED)
+
+
+@dataclass(frozen=True)
+class WithBucket:
+    """Puts the bucket of each row before its columns: as `_packed` does, for rows that Spark has not seen."""
+
+    settings: Settings
+
+    def __call__(self, rows: pa.RecordBatch, now: int) -> pa.RecordBatch:
+        found = buckets_of(receivers_of(pa.table(rows), self.settings), self.settings.buckets)
+        return rows.add_column(0, f"{OWN}bucket", pa.array(found))
+
+
+def _operator(packed: DataFrame, settings: Settings, streaming: bool, ends: DataFrame | None) -> DataFrame:
+    """The stateful operator on packed messages."""
+    spark = packed.sparkSession
+    if streaming:
+        use_rocks(spark)
+        if settings.policy != WAIT:
+            packed = packed.unionAll(_ticks(spark, settings.buckets))
+        if ends is not None:
+            packed = packed.unionAll(_to_all(ends.select("ended"), settings.buckets))
+    packed = packed.withColumn(NOW, _now(streaming))
+    found = packed.groupBy(BUCKET).transformWithState(Deliverer(settings, streaming), OUT, "append", "none")
+    if streaming:
+        found = found.observe(
+            OBSERVED,
+            F.sum("held").alias("held"),
+            F.min("oldest").alias("oldest"),
+            F.min_by("blocked", "oldest").alias("blocked"),
+            F.min_by("wanted", "oldest").alias("wanted"),
+            F.min("missed").alias("missed"),
+            *(F.sum(name).alias(name) for name in COUNTS),
+        )
+    return found
+
+
+def _now(streaming: bool) -> Column:
+    """The time of the batch in ms: in a stream Spark's own, the same when a batch is run again."""
+    return F.unix_millis(F.current_timestamp()) if streaming else F.lit(time.time_ns() // 1_000_000)
+
+
+def _ticks(spark: SparkSession, buckets: int) -> DataFrame:
+    """With every batch, for every bucket, whether anything came or not: so patience ends by itself.
+
+    There is always a next batch, then, as with Spark's own timers; how often is for the query's trigger to
+    say. Of Spark's sources this one also knows how to end when all that is available was read.
+    """
+    beats = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1)
+    ticking = beats.option("numPartitions", 1).load()
+    return _to_all(ticking.select(F.lit(None).cast("long").alias("ended")), buckets)
+
+
+def _to_all(moments: DataFrame, buckets: int) -> DataFrame:
+    return moments.mapInArrow(ToAll(buckets), PACKED)
+
+
+@dataclass(frozen=True)
+class ToAll:
+    """Tells all buckets the latest of moments."""
+
+    buckets: int
+
+    def __call__(self, batches: Batches) -> Batches:
+        latest: int | None = None
+        told = 0
+        for batch in batches:
+            told += batch.num_rows
+            for ended in batch.column(0).drop_null().to_pylist():
+                latest = max(ended, latest or 0)
+        if told:
+            yield packed_batch(list(range(self.buckets)), latest, [None] * self.buckets)
+
+
+def _with_added(schema: T.StructType) -> T.StructType:
+    """The columns of messages with those that every message gets."""
+    kept = [field for field in schema.fields if field.name not in ADDED and not field.name.startswith(OWN)]
+    added = T.StructType(
+        [
+            T.StructField("receiver", T.StringType()),
+            T.StructField("index", T.LongType()),
+            T.StructField("status", T.StringType()),
+            T.StructField("waited", T.DoubleType()),
+            T.StructField("missing", T.MapType(T.StringType(), T.LongType())),
+            T.StructField("problem", T.StringType()),
+        ]
+    )
+    return T.StructType([*kept, *added.fields])
+
+
+# ---------------------------------------------------------------- the operator
+
+
+class Deliverer(Holder):
+    """Holds and releases the messages of one bucket."""
+
+    def __init__(self, settings: Settings, streaming: bool) -> None:
+        super().__init__(settings.fixed)
+        self.settings = settings
+        self.streaming = streaming
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        super().init(handle)
+        self._marks = handle.getMapState("marks", SEGMENT, ROWS_OF_SEGMENT)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        memory, segments = self.load()
+        holding = Holding.empty() if memory is None else Holding.from_bytes(memory)
+        bucket = Bucket(self.settings, holding, segments, self._marks)
+        now, ended = 0, None
+        chunk: list[bytes] = []
+        size = 0
+        for row in rows:
+            now = max(now, row[NOW])
+            bucket.was_read(row[READ])
+            if row[ENDED] is not None:
+                ended = max(ended or 0, row[ENDED])
+            if row[ROWS] is not None:
+                chunk.append(row[ROWS])
+                size += len(row[ROWS])
+                if size > CHUNK_BYTES:
+                    for table in bucket.step(chunk, now):
+                        yield from as_blobs(table, **_NOTHING)
+                    chunk, size = [], 0
+        if not self.streaming:
+            ended = now
+        for table in bucket.step(chunk, now, ended, last=True):
+            yield from as_blobs(table, **_NOTHING)
+        yield Row(rows=None, **bucket.report())
+        self.save(bucket.holding.to_bytes(), segments)

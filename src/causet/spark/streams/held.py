@@ -1,0 +1,142 @@
+"""What a query holds, read from the state in its checkpoint, whether it runs or not: why is this held?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from causet.kernels.streams.holding import Holding
+from causet.spark.streams.bucket import Settings, Wanted, causes_of, domains_of, receivers_of
+from causet.spark.streams.merge_stream import NEVER, Memory
+from causet.spark.streams.pack import from_blob, text_column
+from causet.spark.streams.state import ROW_MASK, SEGMENT_BITS
+
+
+class Wait(NamedTuple):
+    """A cause that a message waits for."""
+
+    wanted: Wanted
+    held: bool
+    """it is here, and waits itself"""
+    diverted: bool
+    """it came, and was diverted"""
+
+
+@dataclass(frozen=True)
+class Held:
+    """A message that waits."""
+
+    receiver: str
+    name: str
+    """`source:sequence`, or its id"""
+    since: int
+    """when it came, in ms"""
+    waits_for: list[Wait]
+    """the direct causes that are not delivered"""
+
+
+def how_many_held(spark: SparkSession, checkpoint: Path) -> int:
+    """How many messages a query holds."""
+    return sum(len(holding) for _, holding in _heads(spark, checkpoint))
+
+
+def held_messages(spark: SparkSession, checkpoint: Path, settings: Settings) -> Iterator[Held]:
+    """The messages that a query holds, with what they wait for; those of a bucket by their arrival."""
+    for bucket, holding in _heads(spark, checkpoint):
+        if len(holding):
+            segments = _segments(spark, checkpoint, bucket)
+            yield from _of_bucket(holding, segments, settings)
+
+
+def _heads(spark: SparkSession, checkpoint: Path) -> Iterator[tuple[int, Holding]]:
+    for row in _state(spark, checkpoint, "head").select("key", "value").collect():
+        yield row["key"][0], Holding.from_bytes(row["value"]["memory"])
+
+
+def _segments(spark: SparkSession, checkpoint: Path, bucket: int) -> dict[int, pa.Table]:
+    rows = _state(spark, checkpoint, "rows").where(F.col("key.bucket") == bucket)
+    found = rows.select("user_map_key.segment", "user_map_value.rows").collect()
+    return {row["segment"]: from_blob(row["rows"]) for row in found}
+
+
+def _state(spark: SparkSession, checkpoint: Path, name: str) -> Any:
+    reader = spark.read.format("statestore").option("stateVarName", name)
+    return reader.load(f"file:{checkpoint.resolve()}")
+
+
+def has_state(spark: SparkSession, checkpoint: Path) -> bool:
+    """Whether a batch was ever committed."""
+    try:
+        _state(spark, checkpoint, "head").schema  # noqa: B018
+    except PySparkException:
+        return False
+    return True
+
+
+def _of_bucket(holding: Holding, segments: dict[int, pa.Table], settings: Settings) -> Iterator[Held]:
+    here = {(stream, number) for stream, number in zip(holding.stream, holding.number, strict=True)}
+    delivered = holding.is_delivered(holding.cause_stream, holding.cause_number)
+    previous = holding.is_delivered(holding.stream, holding.number - 1)
+    for at in np.argsort(holding.arrival, kind="stable").tolist():
+        place = int(holding.place[at])
+        row = segments[place >> SEGMENT_BITS].slice(place & ROW_MASK, 1)
+        source = text_column(row.column(settings.source))[0].as_py()
+        number = int(holding.number[at])
+        causes = causes_of(row, settings)
+
+        receiver = receivers_of(row, settings)[0].as_py()
+        domains = domains_of(row, settings)
+        domain = None if domains is None else domains[0].as_py()
+
+        unmet: list[tuple[str, int, int]] = []
+        if not previous[at]:
+            unmet.append((source, number - 1, int(holding.stream[at])))
+        begin = int(holding.cause_begin[at])
+        for which in range(begin, int(holding.cause_begin[at + 1])):
+            if not delivered[which]:
+                name = causes.name[which - begin].as_py()
+                unmet.append((name, int(holding.cause_number[which]), int(holding.cause_stream[which])))
+        waits = []
+        for name, which, stream in unmet:
+            wanted = Wanted(receiver, domain, name, which)
+            waits.append(Wait(wanted, (stream, which) in here, holding.is_noted(wanted.key(), which)))
+        told = source if settings.parent is not None else f"{source}:{number}"
+        yield Held(receiver, told, int(holding.arrival[at]), waits)
+
+
+def came_elsewhere(spark: SparkSession, checkpoint: Path, wanted: Iterable[Wanted]) -> dict[Wanted, str]:
+    """Of messages that are waited for, those that came for another receiver, and for which one.
+
+    Where the receivers are finer than the domain in which sources number their messages, that is what happens
+    to nearly all of them.
+    """
+    missing = set(wanted)
+    found: dict[Wanted, str] = {}
+    for _, holding in _heads(spark, checkpoint) if missing else ():
+        for receiver in holding.receiver_name:
+            for each in missing - found.keys():
+                if receiver not in ("", each.receiver) and holding.has_come(
+                    each._replace(receiver=receiver).key(), each.number
+                ):
+                    found[each] = receiver
+    return found
+
+
+def merge_progress(spark: SparkSession, checkpoint: Path) -> tuple[int, int | None, dict[str, int]]:
+    """Of a merge: how many messages are held, up to where they were released, and how far each source is."""
+    held, bound, progress = 0, NEVER, dict[str, int]()
+    for row in _state(spark, checkpoint, "head").select("value").collect():
+        memory = Memory.from_bytes(row["value"]["memory"])
+        held += len(memory.place)
+        bound = max(bound, memory.bound)
+        for name, r in zip(memory.names, memory.progress.tolist(), strict=True):
+            progress[name] = max(r, progress.get(name, NEVER))
+    return held, None if bound == NEVER else bound, progress

@@ -1,0 +1,194 @@
+"""What a row of a merge is: a message with its times, a heartbeat, or something with a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from causet.model import BadInput
+from causet.rcclock import FAR, largest_c
+from causet.spark.columns import quoted
+from causet.spark.streams.pack import FAULT, OWN, SIZE
+from causet.stamp import HEARTBEAT, MOST_SEQUENCE
+
+POSITION, STATUS, PROBLEM = "position", "status", "problem"
+TYPE, DOMAIN = "type", "causaldomain"
+ALL = "all"
+"""The domain of messages that name none."""
+BEAT = "heartbeat"
+"""The status of a heartbeat in a batch."""
+CODE = f"{OWN}problem"
+"""The column of codes: null for a message, IS_BEAT for a heartbeat, or a place in `problems`."""
+IS_BEAT = -1
+
+
+class Times(NamedTuple):
+    """The names of the columns with r + c, r and the sequence as numbers, null where they are not numbers."""
+
+    rc: str = f"{OWN}rc"
+    r: str = f"{OWN}r"
+    sequence: str = f"{OWN}sequence"
+
+
+FOUND = Times("rc", "r", "sequence")
+"""Where all of them are in the messages, as numbers."""
+
+
+def with_times(messages: DataFrame) -> tuple[DataFrame, Times]:
+    """With columns for times and sequence as numbers, where they are not there yet; and their names.
+
+    One more column costs time on the way into Python. BadInput if a column is missing, or has a type of which
+    there is nothing to make.
+    """
+    names = messages.columns
+    for name in names:
+        if name.startswith(OWN) and name not in (FAULT, SIZE):
+            raise BadInput(f"a column cannot be called {name!r}: names that begin so are used within")
+    wanted = ["source", "sequence", *(["rc", "r"] if "rc" in names else ["causaltime"])]
+    for name in wanted:
+        if name not in names:
+            raise BadInput(
+                f"messages need the columns source, sequence, and rc and r or causaltime; {name!r} is not "
+                f"among {', '.join(names)}"
+            )
+    for name in (*wanted, *([DOMAIN] if DOMAIN in names else [])):
+        kind = messages.schema[name].dataType
+        if not isinstance(kind, T.StringType | T.NumericType | T.NullType):
+            raise BadInput(f"column {name!r} must be text or a number, not {kind.simpleString()}")
+
+    if "rc" in names:
+        wanted_numbers = {name: _number(messages, name) for name in ("rc", "r", "sequence")}
+    else:
+        if not isinstance(messages.schema["causaltime"].dataType, T.StringType):
+            raise BadInput("column 'causaltime' must be text")
+        digits = r"^([0-9]{1,16})[ ,]([0-9]{1,16})\z"
+        rc, r = (F.regexp_extract("causaltime", digits, group).try_cast("long") for group in (1, 2))
+        wanted_numbers = {"rc": rc, "r": r, "sequence": _number(messages, "sequence")}
+    made = {f"{OWN}{name}": column for name, column in wanted_numbers.items() if column is not None}
+    return messages.withColumns(made), Times(
+        *(name if column is None else f"{OWN}{name}" for name, column in wanted_numbers.items())
+    )
+
+
+def _number(messages: DataFrame, name: str) -> Column | None:
+    """A column as a whole number, null where it is not one; None if nothing has to be done for that."""
+    kind = messages.schema[name].dataType
+    if isinstance(kind, T.LongType):
+        return None
+    whole = F.expr(f"try_cast({quoted(name)} as bigint)")
+    if isinstance(kind, T.FractionalType):
+        return F.when(F.col(quoted(name)) == whole, whole)
+    return whole
+
+
+# ---------------------------------------------------------------- what can be wrong with a row
+
+
+class Extra(NamedTuple):
+    """What else there is in the messages by which they are judged."""
+
+    beats: bool = False
+    """a column of types, so that there can be heartbeats"""
+    fault: bool = False
+    """a column FAULT"""
+    most_bytes: int | None = None
+    """the limit of the sink, and a column SIZE"""
+
+    @classmethod
+    def of(cls, names: Collection[str], texts: Collection[str], most_bytes: int | None) -> Extra:
+        """By the names of all columns, and of those that are text."""
+        return cls(TYPE in texts, FAULT in names, most_bytes if SIZE in names else None)
+
+    @classmethod
+    def of_rows(cls, messages: DataFrame, most_bytes: int | None = None) -> Extra:
+        texts = [each.name for each in messages.schema.fields if isinstance(each.dataType, T.StringType)]
+        return cls.of(messages.columns, texts, most_bytes)
+
+
+FAULTY = "is not a message"
+"""In `problems`, for a row of which FAULT says more."""
+TOO_LARGE = "is larger than the sink takes"
+"""In `problems`, for a message of which SIZE says more."""
+
+
+def problems(epsilon: int) -> list[str]:
+    """What can be wrong with a row."""
+    return [
+        FAULTY,
+        "has no source",
+        "has no time",
+        "has a time that is none of a clock",
+        f"has a time with c above {largest_c(epsilon)}, which ε does not allow",
+        "has no sequence that is a number",
+        f"has a sequence that is not between 1 and {MOST_SEQUENCE}",
+        "has a time ahead of every clock",
+        TOO_LARGE,
+    ]
+
+
+class Facts(NamedTuple):
+    """What is known of rows, as columns of Spark's or as arrays."""
+
+    faulty: Any
+    nameless: Any
+    timeless: Any
+    unnumbered: Any
+    rc: Any
+    r: Any
+    sequence: Any
+    beat: Any
+    large: Any
+
+
+def faults(facts: Facts, epsilon: int, now: Any = None) -> list[Any]:
+    """Which rows have which of the `problems`; an earlier one wins. None for a problem that cannot be seen.
+    A heartbeat needs neither a sequence nor room in the sink."""
+    rc, r, sequence = facts.rc, facts.r, facts.sequence
+    return [
+        facts.faulty,
+        facts.nameless,
+        facts.timeless,
+        (r < 0) | (rc >= FAR) | (rc < r),
+        rc - r > largest_c(epsilon),
+        facts.unnumbered & ~facts.beat,
+        ((sequence < 1) | (sequence > MOST_SEQUENCE)) & ~facts.beat,
+        None if now is None else r > now + epsilon,
+        facts.large & ~facts.beat,
+    ]
+
+
+def is_beat(extra: Extra) -> Column:
+    """Whether a row is a heartbeat: only its type says so."""
+    return F.col(TYPE).eqNullSafe(F.lit(HEARTBEAT)) if extra.beats else F.lit(False)
+
+
+def problem_with(
+    times: Times,
+    epsilon: int,
+    now: Column | None = None,
+    extra: Extra = Extra(),  # noqa: B008
+) -> Column:
+    """The code of each row: why it is not a message, or has a stamp that cannot be; or that it is a
+    heartbeat. In a stream there is a time."""
+    rc, r, sequence = (F.col(quoted(name)) for name in times)
+    beat = is_beat(extra)
+    facts = Facts(
+        faulty=F.col(FAULT).isNotNull() if extra.fault else F.lit(False),
+        nameless=F.col("source").isNull(),
+        timeless=rc.isNull() | r.isNull(),
+        unnumbered=sequence.isNull(),
+        rc=rc,
+        r=r,
+        sequence=sequence,
+        beat=beat,
+        large=F.lit(False) if extra.most_bytes is None else F.col(SIZE) > extra.most_bytes,
+    )
+    code = F.when(beat, F.lit(IS_BEAT).cast("byte"))
+    for number, fault in reversed(list(enumerate(faults(facts, epsilon, now)))):
+        if fault is not None:
+            code = F.when(fault, F.lit(number).cast("byte")).otherwise(code)
+    return code

@@ -1,0 +1,147 @@
+"""Rows as blobs on their way to and from a stateful operator.
+
+Spark hands rows to a stateful operator one by one; as Arrow blobs, thousands at a time, they are cheap. So
+before the operator every worker cuts its rows by bucket into blobs, and after it every worker makes rows of
+blobs again. A blob is a batch of Arrow's stream format: nothing in it is executed, whoever wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from causet.spark.streams.books import READ
+
+Array = np.ndarray[Any, Any]
+Batches = Iterator[pa.RecordBatch]
+
+BLOB_ROWS, BLOB_BYTES = 1 << 18, 1 << 25
+"""Rows that are looked at together, at most; and bytes, about."""
+OUT_ROWS, OUT_BYTES = 1 << 16, 1 << 25
+"""Rows of a blob that leaves an operator, at most; and bytes, about."""
+OWN = "__causet_"
+"""Columns that begin so are ours."""
+FAULT, SIZE = f"{OWN}fault", f"{OWN}size"
+"""Why a row is not a message, where that was seen before the operator; and how many bytes it would take in
+the sink, where that has a limit."""
+BUCKET, ENDED, ROWS = "bucket", "ended", "rows"
+PACKED = f"{BUCKET} int, {ENDED} long, {READ} long, {ROWS} binary"
+"""A blob of messages for one bucket. A row without a blob only says that time goes by; `ended` is the moment
+up to which patience has ended. `read` counts the rows that a packer was given, once each."""
+
+
+def stretches(values: Array) -> list[tuple[int, int]]:
+    """Where values that stand sorted are the same: from, to."""
+    changes = np.flatnonzero(np.diff(values)) + 1
+    edges = [0, *changes.tolist(), len(values)]
+    return [(begin, end) for begin, end in pairwise(edges) if begin < end]
+
+
+def to_blob(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
+
+
+def from_blob(blob: bytes) -> pa.Table:
+    with pa.ipc.open_stream(blob) as reader:
+        return reader.read_all()
+
+
+def together(batches: Batches) -> Iterator[list[pa.RecordBatch]]:
+    """Batches, as many at a time as are worth while and fit into memory."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= BLOB_ROWS or size >= BLOB_BYTES:
+            yield held
+            held, rows, size = [], 0, 0
+    if rows:
+        yield held
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Cuts rows by the bucket that stands in their first column."""
+
+    def __call__(self, batches: Batches) -> Batches:
+        for some in together(batches):
+            yield self._cut(some)
+
+    def _cut(self, held: list[pa.RecordBatch]) -> pa.RecordBatch:
+        table = pa.Table.from_batches(held)
+        buckets = table.column(0).combine_chunks().to_numpy(zero_copy_only=False)
+        order = np.argsort(buckets, kind="stable")
+        cuts = stretches(buckets[order])
+        rows = table.drop_columns([table.column_names[0]])
+        if len(cuts) > 1:
+            rows = rows.take(pa.array(order))
+        blobs = [to_blob(rows.slice(begin, end - begin)) for begin, end in cuts]
+        where = [int(buckets[order[begin]]) for begin, _ in cuts]
+        return packed_batch(where, None, blobs, table.num_rows)
+
+
+def packed_batch(
+    buckets: list[int], ended: int | None, blobs: Sequence[bytes | None], read: int = 0
+) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(buckets, pa.int32()),
+            pa.array([ended] * len(buckets), pa.int64()),
+            pa.array([read, *([0] * len(buckets))][: len(buckets)], pa.int64()),
+            pa.array(blobs, pa.binary()),
+        ],
+        names=[BUCKET, ENDED, READ, ROWS],
+    )
+
+
+@dataclass(frozen=True)
+class Blobs:
+    """A DataFrame of blobs, and how they become rows."""
+
+    frame: DataFrame
+    unpack: Callable[[Batches], Batches]
+    schema: T.StructType
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """columns of the input that have the name of one that is added, and the names they are kept under"""
+
+    def rows(self) -> DataFrame:
+        return self.frame.mapInArrow(self.unpack, self.schema)
+
+
+@dataclass(frozen=True)
+class Unpack:
+    """Makes rows of the blobs in a column."""
+
+    column: str
+
+    def __call__(self, batches: Batches) -> Batches:
+        for batch in batches:
+            for blob in batch.column(self.column):
+                if blob.is_valid:
+                    yield from from_blob(blob.as_buffer()).to_batches()
+
+
+def in_one_piece(column: pa.ChunkedArray) -> Any:
+    """A column as one array."""
+    whole = column.combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):
+        return whole.chunk(0) if whole.num_chunks else pa.array([], whole.type)
+    return whole
+
+
+def text_column(column: pa.ChunkedArray) -> Any:
+    """A column of texts as one array, with 64-bit offsets."""
+    return in_one_piece(column).cast(pa.large_string())

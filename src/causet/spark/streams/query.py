@@ -1,0 +1,362 @@
+"""A query: what it reads, where its rows go, and how it goes on after whatever ended it.
+
+A batch is planned once, with the settings of that moment, and is run until it is committed, maybe by a later
+run: then alone, with the same settings and without the files that were found to be unreadable. Only then do
+new settings count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from causet.model import BadInput
+from causet.spark.columns import quoted
+from causet.spark.start.errors import from_spark
+from causet.spark.streams.books import READ, Books
+from causet.spark.streams.checkpoint import Checkpoint
+from causet.spark.streams.file_sink import FileSink, diverted_beside
+from causet.spark.streams.file_source import (
+    PER_BATCH,
+    arriving,
+    arriving_files,
+    await_form,
+    check_messages,
+    columns_of,
+    has_columns_in_names,
+    inputs,
+    schema_from,
+    schema_of,
+    schema_text,
+)
+from causet.spark.streams.held import has_state
+from causet.spark.streams.kafka.client import RETRY, Address
+from causet.spark.streams.kafka.sink import KafkaSink
+from causet.spark.streams.kafka.source import PER_BATCH as MESSAGES_PER_BATCH
+from causet.spark.streams.kafka.source import read_gaps, read_kafka
+from causet.spark.streams.pack import OWN, SIZE, Blobs
+from causet.spark.streams.parquet import ParquetFiles
+from causet.spark.streams.running import Progress, Target, now_ms, run
+from causet.spark.streams.verdicts import examine, unreadable_rows
+
+MOST_BYTES = "most_bytes"
+"""The setting with the largest message that the sink takes."""
+STRICT = "strict"
+"""The setting that lets a batch end the query instead of diverting what cannot be read."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a command asks of a query."""
+
+    command: str
+    source: str
+    sink: str
+    fixed: Mapping[str, Any]
+    """settings that cannot change as long as the checkpoint is the same"""
+    settings: Mapping[str, Any]
+    """settings that may change from run to run, as JSON has them"""
+    columns: Sequence[str | None] = ()
+    """that the settings name"""
+    written_as: str | None = None
+    follow: bool = False
+    per_batch: int = PER_BATCH
+    """files"""
+    gaps: str = "stop"
+    """what to do where a topic has lost messages that were not read yet: stop or skip"""
+    retry: float = RETRY
+    """seconds in which a broker that does not answer is asked again"""
+    ends: bool = False
+    """whether the end of the input ends all patience"""
+    wakes: bool = False
+    """whether a setting may set messages free although nothing comes"""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What a command does with messages."""
+
+    observed: str
+    blobs: Callable[[Mapping[str, Any], DataFrame | ParquetFiles], Blobs]
+    """of messages, with these settings"""
+    held: Callable[[SparkSession, Path], int]
+    """how many messages are in the state of a checkpoint"""
+
+
+@dataclass
+class Query:
+    """What a query reads and where its rows go, found out before Spark is started."""
+
+    asked: Asked
+    kept: Checkpoint
+    source: Path | Address
+    form: str
+    schema: T.StructType | None
+    """of the source, once it is known"""
+    target: Target
+    begun: Mapping[str, Any] | None
+    """what an earlier run wrote down"""
+    gaps: list[dict[str, Any]] = field(default_factory=list)
+    """what this run did not find in the topics any more"""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """columns of the input that have another name in the sink, because of a column that is added"""
+
+    @classmethod
+    def prepared(cls, kept: Checkpoint, asked: Asked) -> Query:
+        """Everything that can be found out without Spark; BadInput if something is not right, and nothing is
+        left behind then."""
+        _check_apart(asked, kept)
+        name, fresh = kept.look(asked.command, asked.fixed)
+        _target(asked, "jsonl", name).check(name, fresh)
+        source = Address.parse(asked.source) or Path(asked.source)
+        target: Target | None = None
+        try:
+            begun = kept.opened(asked.command, asked.fixed)
+            form = begun["form"] if begun else _form(source, asked.follow)
+            written_as = begun["written_as"] if begun else asked.written_as or _written_as(form)
+            target = _target(asked, written_as, kept.name)
+            target.check(kept.name, begun is None)
+            if isinstance(source, Path):
+                kept.check_files()
+                if begun is None:
+                    check_messages(source)
+            target.clean()
+        except BaseException:
+            if fresh:
+                _withdraw(kept, target)
+            raise
+        schema = schema_from(begun["schema"]) if begun and isinstance(source, Path) else None
+        asked = replace(asked, settings={**asked.settings, MOST_BYTES: target.most_bytes})
+        return cls(asked, kept, source, form, schema, target, begun)
+
+    def messages(self, spark: SparkSession, without: Sequence[str] = ()) -> DataFrame | ParquetFiles:
+        """The messages as a stream, but for those in some files; of Kafka's, also the attributes that the
+        settings name."""
+        if isinstance(self.source, Address):
+            named = [column for column in self.asked.columns if column is not None]
+            return read_kafka(
+                spark,
+                self.source,
+                MESSAGES_PER_BATCH,
+                named,
+                gaps=self.asked.gaps,
+                gap_folder=self.kept.folder,
+                retry=self.asked.retry,
+                size=self.target.most_bytes is not None,
+            )
+        self.schema = self.schema or schema_of(spark, self.source, self.form)
+        path, per_batch = self.source, self.asked.per_batch
+        if self.target.most_bytes is not None:
+            return with_size(arriving(spark, path, self.form, self.schema, per_batch, without=without))
+        if self.form == "parquet" and not has_columns_in_names(path):
+            return arriving_files(spark, path, self.schema, per_batch, without=without)
+        return arriving(spark, path, self.form, self.schema, per_batch, without=without)
+
+    def run(
+        self,
+        spark: SparkSession,
+        operator: Operator,
+        progress: Progress,
+        show: Callable[[Progress], None],
+        leaves: Callable[[], bool] = lambda: False,
+    ) -> Books:
+        """Run until the input is read, or, if it is followed, until it leaves; and the books of that."""
+        asked, kept = self.asked, self.kept
+        with self._withdrawn_if_refused():
+            messages = self.messages(spark)
+            columns = columns_of(messages)
+            self.renamed = operator.blobs(asked.settings, messages).renamed
+            about = {"command": asked.command, "checkpoint": str(kept.folder.resolve())}
+            self.target.claim(kept.name, {**about, "source": asked.source})
+            if self.begun is None:
+                self._settle(columns)
+        known = read_gaps(kept.folder)
+        held_before = self._held(spark, operator) if self.begun is not None else 0
+        runs = Runs(self, spark, operator, progress, show, leaves)
+        pending = kept.pending()
+        if pending is not None:
+            runs.alone(pending, self._settings_of_planned())
+        if self.begun is not None:
+            self._settle(columns)
+        kept.prune()
+        if asked.wakes:
+            kept.wake(now_ms())
+        runs.to_the_end()
+        if asked.ends and not asked.follow:
+            kept.end(now_ms())
+            runs.to_the_end()
+        self.gaps = [gap for gap in read_gaps(kept.folder) if gap not in known]
+        counts = {**progress.counts, READ: progress.taken}
+        return Books(held_before, counts, self._held(spark, operator), len(progress.unreadable))
+
+    def _held(self, spark: SparkSession, operator: Operator) -> int:
+        return operator.held(spark, self.kept.spark) if has_state(spark, self.kept.spark) else 0
+
+    def _settings_of_planned(self) -> dict[str, Any]:
+        """The settings of the batch that an earlier run planned. If that batch is strict, it was written only
+        if there is nothing wrong in it: then it is the same without."""
+        recorded = dict(self.begun["settings"]) if self.begun else dict(self.asked.settings)
+        strict = bool(recorded.get(STRICT)) and bool(self.asked.settings.get(STRICT))
+        return {**recorded, STRICT: strict}
+
+    def _settle(self, columns: T.StructType) -> None:
+        """Write down what is to be known the next time."""
+        schema = schema_text(self.schema or columns)
+        about = {"form": self.form, "written_as": self.target.form, "schema": schema}
+        self.kept.settle(self.asked.command, self.asked.fixed, about, self.asked.settings)
+
+    @contextmanager
+    def _withdrawn_if_refused(self) -> Iterator[None]:
+        """A query that is refused before it began leaves nothing behind."""
+        try:
+            yield
+        except BaseException:
+            if self.begun is None:
+                _withdraw(self.kept, self.target)
+            raise
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs a query over and over, until it comes to its end or to what it cannot leave out."""
+
+    query: Query
+    spark: SparkSession
+    operator: Operator
+    progress: Progress
+    show: Callable[[Progress], None]
+    leaves: Callable[[], bool]
+
+    def to_the_end(self) -> None:
+        """Run with the settings of now. A batch with files that cannot be read is run without them."""
+        query, settings = self.query, self.query.asked.settings
+        while True:
+            try:
+                blobs = self.operator.blobs(settings, query.messages(self.spark))
+                run(
+                    blobs,
+                    query.target,
+                    query.kept,
+                    query.asked.follow,
+                    *self._watched,
+                    before=self._check,
+                    leaves=self.leaves,
+                )
+                return
+            except Exception as error:
+                self._check_names()
+                batch = query.kept.pending()
+                if batch is None:
+                    raise
+                self._judge(error, batch, settings)
+                self.alone(batch, settings)
+
+    def alone(self, batch: int, settings: Mapping[str, Any]) -> None:
+        """Run the one batch that was planned and not committed, as it was planned."""
+        query = self.query
+        while True:
+            verdicts = query.kept.verdicts(batch)
+            try:
+                blobs = self.operator.blobs(settings, query.messages(self.spark, list(verdicts)))
+                more = unreadable_rows(blobs.schema, verdicts) if verdicts else None
+                watched = self._watched
+                run(
+                    blobs,
+                    query.target,
+                    query.kept,
+                    False,
+                    *watched,
+                    more=more,
+                    alone=True,
+                    before=self._check,
+                )
+            except Exception as error:
+                self._judge(error, batch, settings)
+            else:
+                self.progress.unreadable.update(verdicts)
+                return
+
+    def _check(self, batch: int) -> None:
+        if isinstance(self.query.source, Path):
+            self.query.kept.check_files_of(batch)
+
+    def _check_names(self) -> None:
+        """Spark's listing of a folder ends at a name with a colon, and does not say which."""
+        source = self.query.source
+        for _, file in inputs(source) if isinstance(source, Path) and source.is_dir() else ():
+            if ":" in file.name:
+                raise BadInput(f"{file}: Spark reads no file with a colon in its name; rename it")
+
+    @property
+    def _watched(self) -> tuple[str, Progress, Callable[[Progress], None]]:
+        return self.operator.observed, self.progress, self.show
+
+    def _judge(self, error: Exception, batch: int, settings: Mapping[str, Any]) -> None:
+        """Write down which files of a batch cannot be read, if that is why it failed; else it fails for
+        good."""
+        query, kept = self.query, self.query.kept
+        if not isinstance(query.source, Path) or query.schema is None or not from_spark(error):
+            raise error
+        known = kept.verdicts(batch)
+        files = [file for file in kept.files_of(batch) if str(file) not in known]
+        found = examine(files, query.form, query.schema, self.spark)
+        if not found:
+            raise error
+        if not settings.get(STRICT):
+            kept.judge(batch, {**known, **found})
+            return
+        kept.judge(batch, found, left_out=False)
+        path, why = next(iter(found.items()))
+        raise BadInput(
+            f"{path} cannot be read: {why}; mend it or take it away, or run without --strict"
+        ) from error
+
+
+def _check_apart(asked: Asked, kept: Checkpoint) -> None:
+    """BadInput if what a query writes would be read as its input."""
+    if Address.parse(asked.source) is not None or not Path(asked.source).is_dir():
+        return
+    source = Path(asked.source).resolve()
+    sink = None if Address.parse(asked.sink) is not None else Path(asked.sink).resolve()
+    if sink is not None and not sink.name:
+        raise BadInput(f"{asked.sink}: give the name of a folder to write")
+    written = [kept.folder.resolve(), *([sink, diverted_beside(sink)] if sink is not None else [])]
+    for folder in written:
+        if folder.is_relative_to(source):
+            raise BadInput(
+                f"{folder} lies in {asked.source}, and would be read as input; name a folder elsewhere"
+            )
+
+
+def with_size(rows: DataFrame) -> DataFrame:
+    """With the bytes that each row takes as JSON, which is how it goes into a topic."""
+    names = [F.col(quoted(name)) for name in rows.columns if not name.startswith(OWN)]
+    return rows.withColumn(SIZE, F.octet_length(F.to_json(F.struct(*names))).cast("long"))
+
+
+def _target(asked: Asked, written_as: str, name: str) -> Target:
+    address = Address.parse(asked.sink)
+    if address is None:
+        return FileSink(Path(asked.sink), written_as)
+    return KafkaSink(address, name, asked.retry)
+
+
+def _form(source: Path | Address, follow: bool) -> str:
+    return "kafka" if isinstance(source, Address) else await_form(source, follow)
+
+
+def _written_as(form: str) -> str:
+    return "jsonl" if form == "kafka" else form
+
+
+def _withdraw(kept: Checkpoint, target: Target | None) -> None:
+    kept.withdraw()
+    if target is not None:
+        target.withdraw()

@@ -1,0 +1,65 @@
+"""A change to one line of one module, and that module made anew with it: a mutant."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import causet
+
+HOME = Path(causet.__file__).parent
+PLACES = [file.relative_to(HOME).with_suffix("").parts for file in HOME.rglob("*.py")]
+"""Every module: the one table by which mutants find theirs."""
+
+
+class Change(NamedTuple):
+    module: str
+    """room and name, such as `logs.levels`"""
+    line: str
+    becomes: str
+
+
+def place_of(module: str) -> str:
+    """The full name of a module below `causet`, of its room and name: it moves house without its mutants."""
+    wanted = tuple(module.split("."))
+    found = [place for place in PLACES if place[-len(wanted) :] == wanted]
+    assert len(found) == 1, f"{module}: {found}"
+    return ".".join(found[0])
+
+
+@contextmanager
+def modules(change: Change | None, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """These modules anew, in plain Python, one of them changed; in the order in which they need each other.
+    All others are used as they are."""
+    made: dict[str, Any] = {}
+    places = {name: place_of(name) for name in names}
+    try:
+        for name, place in places.items():
+            source = HOME.joinpath(*place.split(".")).with_suffix(".py").read_text()
+            if change is not None and change.module == name:
+                assert source.count(change.line) == 1, change
+                source = source.replace(change.line, change.becomes)
+            source = re.sub(r"@njit\(.*\)\n", "", source)
+            for other in places.values():
+                source = source.replace(f"from causet.{other} import", f"from mutant.{other} import")
+            module = _module(f"mutant.{place}")
+            exec(compile(source, f"{name} (changed)", "exec"), module.__dict__)
+            made[name] = module
+        yield made
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "mutant"]:
+            del sys.modules[name]
+
+
+def _module(name: str) -> ModuleType:
+    """An empty module of that name, and the packages above it."""
+    parent = name.rpartition(".")[0]
+    if parent and parent not in sys.modules:
+        _module(parent)
+    sys.modules[name] = ModuleType(name)
+    return sys.modules[name]
