@@ -165,7 +165,7 @@ def wrong_with(row: Message, epsilon: int, now: int) -> str | None:
     if rc is None or r is None:
         return "has no time"
     if not 0 <= r <= rc < 2**53:
-        return "has a time that is none of a clock"
+        return "has an invalid time: it needs 0 ≤ r ≤ r + c < 2^53"
     if rc - r > 2 * epsilon + 1:
         return f"has a time with c above {2 * epsilon + 1}, which ε does not allow"
     if not beats and sequence is None:

@@ -233,7 +233,7 @@ def wrong_with(row: Message, epsilon: int) -> str | None:
     """Why a stamp cannot be, by its definition."""
     rc, r = row["rc"], row["r"]
     if r < 0 or rc < r or rc >= 2**53:
-        return "has a time that is none of a clock"
+        return "has an invalid time: it needs 0 ≤ r ≤ r + c < 2^53"
     if rc - r > 2 * epsilon + 1:
         return f"has a time with c above {2 * epsilon + 1}, which ε does not allow"
     if r > row["now"] + epsilon:

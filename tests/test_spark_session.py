@@ -358,10 +358,10 @@ def test_a_conf_is_a_name_and_a_value() -> None:
             ["--master", "somewhere"],
             "Spark does not start: Master must either be yarn or start with spark, k8s",
         ),
-        (["--master", "spark://127.0.0.1:1"], "master spark://127.0.0.1:1: nobody answers there (Connection"),
+        (["--master", "spark://127.0.0.1:1"], "master spark://127.0.0.1:1: no answer (Connection"),
         (
             ["--master", "sc://127.0.0.1:1"],
-            "master sc://127.0.0.1:1: nobody answers there (Connection refused",
+            "master sc://127.0.0.1:1: no answer (Connection refused",
         ),
         (["--master", "sc://127.0.0.1:x"], "master sc://127.0.0.1:x: write sc://HOST:PORT"),
         (["--conf", "spark.driver.memory=12x"], "Spark does not start: it needs at least 450 MB of"),

@@ -550,7 +550,7 @@ def test_times_of_two_kinds(spark: SparkSession, tmp_path: Path) -> None:
         '{"process":"p","seq":3,"time":9007199254740993}\n'
     )
     assert refusal(spark, path) == (
-        f'{path}, line 3: field "time": other times are floats, and 9007199254740993 is none exactly; use '
+        f'{path}, line 3: field "time": other times are floats, and 9007199254740993 has no exact float; use '
         "one kind of time"
     )
     path.write_text(path.read_text().replace("740993", "740991"))
@@ -782,11 +782,12 @@ def test_files_whose_columns_do_not_fit_together(spark: SparkSession, tmp_path: 
         f"{b} and {a} do not fit together: the times are in ns in one and in us in the other"
     )
     assert refusal(spark, *pair({"x": [1.5]}, {"x": [2**53 + 1]})) == (
-        f'{b}, row 1: field "x": others are floats, and 9007199254740993 is none exactly; use one kind'
+        f'{b}, row 1: field "x": others are floats, and 9007199254740993 has no exact float; use one kind'
     )
     write_trace(lines, [Event("p", 3, extra={"x": 2**53 + 1})])
     assert refusal(spark, a, lines) == (
-        f'{lines}, line 1: field "x": others are floats, and 9007199254740993 is none exactly; use one kind'
+        f'{lines}, line 1: field "x": others are floats, and 9007199254740993 has no exact float; use one '
+        "kind"
     )
     small = pa.array([7], pa.int8())
     with open_trace(spark, pair({"x": small, "y": pa.nulls(1)}, {"x": [2**40], "y": [[1]]})) as source:

@@ -1533,9 +1533,9 @@ def impossible(epsilon: int, now: int | None) -> Iterator[tuple[Message, str | N
     yield message("a", 1, None, 100, ""), "no time"
     yield message("a", 1, 100, None, ""), "no time"
     yield message("a", 1, 0, 0, ""), None
-    yield message("a", 1, 0, -1, ""), "none of a clock"
-    yield message("a", 1, 99, 100, ""), "none of a clock"
-    yield message("a", 1, far, far - 1, ""), "none of a clock"
+    yield message("a", 1, 0, -1, ""), "has an invalid time"
+    yield message("a", 1, 99, 100, ""), "has an invalid time"
+    yield message("a", 1, far, far - 1, ""), "has an invalid time"
     yield message("a", 1, 100 + most, 100, ""), None
     yield message("a", 1, 101 + most, 100, ""), f"c above {most},"
     yield message("a", 0, 100, 100, ""), "not between 1 and"
@@ -1551,7 +1551,7 @@ def impossible(epsilon: int, now: int | None) -> Iterator[tuple[Message, str | N
     yield {**beat("a", 100, 100), "sequence": far}, HEARTBEAT
     yield beat(None, 100, 100), "no source"
     yield beat("a", None, 100), "no time"
-    yield beat("a", 100, -1), "none of a clock"
+    yield beat("a", 100, -1), "has an invalid time"
     yield beat("a", 101 + most, 100), f"c above {most},"
     if now is None:
         yield message("a", 1, far - 1, far - 1, ""), None

@@ -538,8 +538,8 @@ def test_a_mistake_in_a_file_is_named_with_the_file(mistake: str, tmp_path: Path
         ("groups: !g {}", ", line 1: the tag '!g' is not allowed; give plain values"),
         ("links: \x00", ": not YAML: "),
         ("? [p1]\n: p2", ", line 1: not YAML: "),
-        ("groups: 2024-13-45", ": a number or a date in it is none; put text in quotes"),
-        ("groups: " + "9" * 5000, ": a number or a date in it is none; put text in quotes"),
+        ("groups: 2024-13-45", ": it has an invalid number or date; put text in quotes"),
+        ("groups: " + "9" * 5000, ": it has an invalid number or date; put text in quotes"),
     ],
 )
 def test_text_that_is_no_plain_yaml_is_bad_input(content: str, where: str, tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ class Delivery(Generic[Payload]):
         self._offer_again(list(self._held.values()))
 
     def take(self, now: float, ended: bool = False) -> list[Delivered[Payload]]:
-        """Whatever can leave, in causal order. With `ended`, nothing more is going to come: whoever is held
+        """Whatever can leave, in causal order. With `ended`, nothing more is going to come: what is held
         now has lost patience."""
         left = list(self._free(now))
         if self.policy == WAIT:
@@ -213,7 +213,7 @@ class Delivery(Generic[Payload]):
             del self._beyond[source]
         self._engine.advance(name, 1)
         if not self._held:
-            self._engine.facts.clear()  # nobody can ask; `is_delivered` knows
+            self._engine.facts.clear()  # nothing asks for them; `is_delivered` knows
 
     def _flag(self, overdue: list[_Held[Payload]], now: float) -> Iterator[Delivered[Payload]]:
         last = dict[str, int]()

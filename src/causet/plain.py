@@ -52,7 +52,7 @@ def load_plain(path: str | Path) -> object:
         raise BadInput(f"{path}{error}") from None
     except ValueError:
         # A number of thousands of digits, a 13th month: well-formed, and still no value.
-        raise BadInput(f"{path}: a number or a date in it is none; put text in quotes") from None
+        raise BadInput(f"{path}: it has an invalid number or date; put text in quotes") from None
 
 
 def _load_json(text: str) -> object:

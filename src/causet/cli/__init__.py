@@ -78,9 +78,9 @@ def cli() -> None:
 
 
 class _Leavable(io.FileIO):
-    """Standard output whose reader may leave, as `head` does: what nobody reads is written nowhere.
+    """Standard output whose reader may leave, as `head` does: what is written after that is dropped.
 
-    So a command ends with its own exit code, whoever listens.
+    So a command ends with its own exit code in a pipeline too.
     """
 
     def write(self, data: Any) -> int:

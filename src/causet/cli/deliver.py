@@ -71,9 +71,15 @@ def _lost(_context: object, _option: object, texts: tuple[str, ...]) -> list[tup
     metavar="TIME",
     default="1 day",
     show_default=True,
-    help="How long is remembered what was given up, and with --parent what was delivered.",
+    help="How long to remember causes that were given up (with --parent, also delivered ids).",
 )
-@click.option("--buckets", type=int, default=64, show_default=True, help="Receivers are spread over so many.")
+@click.option(
+    "--buckets",
+    type=int,
+    default=64,
+    show_default=True,
+    help="Number of buckets of state.",
+)
 @stream_options
 def deliver(
     options: Options,

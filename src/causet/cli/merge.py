@@ -28,7 +28,7 @@ LEFT = ("delivered", "late", "diverted", "refused", "duplicates")
 @click.option("--delta", required=True, metavar="TIME", help="How long a message is under way at most: 2s.")
 @click.option("--expect", multiple=True, metavar="NAME", help="A source to wait for before it was heard of.")
 @click.option("--exclude", multiple=True, metavar="NAME", help="A source that died: do not wait for it.")
-@click.option("--buckets", type=int, default=16, show_default=True, help="Time is spread over so many.")
+@click.option("--buckets", type=int, default=16, show_default=True, help="Number of buckets of state.")
 @stream_options
 def merge(
     options: Options,

@@ -26,7 +26,7 @@ NEEDS: dict[str, Callable[[type[Protocol]], bool]] = {
     "no-clocks": lambda kind: not kind.clocked,
     "many-processes": lambda kind: not kind.sensible,
 }
-"""What somebody may have or want, and which protocols fit."""
+"""What a user may have or want, and which protocols fit."""
 
 
 @click.command()

@@ -77,7 +77,7 @@ def _schema(events: Sequence[Event]) -> Any:
             if isinstance(event.time, int) and abs(event.time) > 2**53:
                 raise BadInput(
                     f"event {event.id!r}: other times are floats, so the column is of floats, and "
-                    f"{event.time} is none exactly; use one kind of time"
+                    f"{event.time} has no exact float; use one kind of time"
                 )
     kinds: dict[str, set[type]] = {}
     for event in events:

@@ -1,7 +1,7 @@
 """Is this an execution at all? What stands in it twice, in the sentences that every reader uses.
 
 A repeated (process, seq), a repeated id and a message that is sent twice are bad input: nothing can be judged
-then, ordered or drawn. Whoever reads the events adds where they stand.
+then, ordered or drawn. The reader of the events adds where they stand.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Rule: what is decoded can be written again as it was: no number beyond 64 bits, no NaN, no key twice in one
 object, no half of a surrogate pair, no nesting beyond `MAX_DEPTH`. Everything else is a `Problem`, to which
-whoever reads the file adds the place.
+the reader of the file adds the place.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INT64 = range(-(2**63), 2**63)
 
 
 class Problem(Exception):
-    """Why something is refused; where it stands is added by whoever knows."""
+    """Why something is refused; the caller adds where it stands."""
 
 
 class _Unreadable:

@@ -1,7 +1,7 @@
 """Any table of events that has an id column, and a parent-id column if it is to tell causes: CSV, JSON Lines,
 Parquet, or a folder of them.
 
-The columns are named by whoever reads. `id` must be there. `parent` holds the id of the direct cause, or a
+The user names the columns. `id` must be there. `parent` holds the id of the direct cause, or a
 list of them (in CSV as JSON text); nothing means none. Without `process` each event is a process of its own,
 so that no order is added. Within a process events stand by `seq` if that column is named, else by time where
 every event of the process has one, and as they stand in the files where times are equal or missing. `time` is

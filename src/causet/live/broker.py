@@ -79,7 +79,7 @@ def broker_jars() -> Path:
             raise BadInput(f"the jars of Kafka {VERSION} cannot be had from Maven Central: {said[:200]}")
         try:
             Path(made, "jars").rename(folder)
-        except OSError:  # somebody else was quicker
+        except OSError:  # another process was quicker
             if not folder.is_dir():
                 raise
     return folder

@@ -78,7 +78,7 @@ class Files:
 
 
 class Topics:
-    """Topics of a Kafka broker; whoever reads sees only what is committed."""
+    """Topics of a Kafka broker; readers see only what is committed."""
 
     def __init__(self, servers: str) -> None:
         kafka = client()

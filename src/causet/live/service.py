@@ -14,7 +14,7 @@ from causet import Stamper
 
 
 def serve(name: str, skew: int) -> None:
-    """Act until nobody asks any more."""
+    """Act until the last request."""
     stampers: dict[str, Stamper] = {}
     for line in sys.stdin:
         asked = json.loads(line)

@@ -1,4 +1,4 @@
-"""What processes do, told to whoever wants to know: observers, and one that makes the events of a trace."""
+"""What processes do, reported to observers, and one that makes the events of a trace."""
 
 from __future__ import annotations
 

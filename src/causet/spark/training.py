@@ -78,7 +78,7 @@ def _alone(archive: Path) -> Iterator[bool]:
 
 
 def _remove_old(archive: Path) -> None:
-    """Of the same Spark and Java before they were changed; of others, if nobody uses them; and half-made."""
+    """Delete stale archives: superseded, unused for 30 days, or incomplete."""
     same_place = archive.name.rpartition("-")[0]
     now = time.time()
     for file in archive.parent.glob("spark-*-*.*"):

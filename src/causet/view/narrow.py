@@ -1,4 +1,4 @@
-"""Less of an execution: the processes, the stretch or the surroundings that somebody asks for."""
+"""Less of an execution: the processes, the stretch or the surroundings that are asked for."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def has_small_rows(source: Path) -> bool:
     try:
         few = sum(file.stat().st_size for file in files) <= FEW_BYTES
         sizes = [_bytes_per_row(file) for file in files[-SAMPLED_FILES:] if file.is_file()]
-    except OSError:  # whoever reads them says what is wrong
+    except OSError:  # reading them says what is wrong
         return False
     return few and bool(sizes) and max(sizes) <= SMALL_ROW
 
@@ -173,7 +173,7 @@ def _quiet(*_: object) -> None:
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
-    """It logs an interrupt, stack trace and all, in nobody's name."""
+    """py4j logs an interrupt with its stack trace, by the root logger."""
     return "py4j" not in Path(record.pathname).parts
 
 

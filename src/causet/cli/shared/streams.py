@@ -66,7 +66,7 @@ OPTIONS = (
         "--format",
         "written_as",
         type=click.Choice(["parquet", "jsonl"]),
-        help="Of the files in SINK  [default: as SOURCE]",
+        help="Format of the files in SINK.  [default: that of SOURCE]",
     ),
     click.option(
         "--strict",
@@ -93,7 +93,7 @@ OPTIONS = (
         type=click.IntRange(1),
         default=1000,
         show_default=True,
-        help="Of SOURCE, at most.",
+        help="Maximum number of files of SOURCE per batch.",
     ),
     report_option,
     spark_options,

@@ -6,7 +6,7 @@ history once, a page at a time, at none that lies before everything that is miss
 layer that holds a message which should have been delivered before.
 
 Ties are broken by ids, which are texts and not here; so the answer is every message that lies on a shortest
-chain, with how it came to be known, and whoever knows the ids chooses.
+chain, with how it came to be known, and the caller, which knows the ids, chooses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The hold-back idea for whole processes: each waits for one event of another, or is ready to go on.
 
 `release` kernels are twins of the engine (`causet.holdback`): a process runs until its next event has a cause
-that is not done; then it watches that one event, and whoever finishes the event wakes it. So every reference
+that is not done; then it watches that one event, and finishing that event wakes it. So every reference
 is looked at once, in whatever order the log was written, and what waits costs nothing.
 """
 
@@ -93,7 +93,7 @@ def watch(waiting: Waiting, process: int, event: int) -> None:
 
 @njit(cache=True)
 def wake(waiting: Waiting, event: int) -> None:
-    """The event is done: whoever watched it is ready."""
+    """The event is done: those that watched it are ready."""
     at = find(waiting.watched, event)
     if waiting.watched[at] == NOBODY:
         return

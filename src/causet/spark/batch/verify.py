@@ -171,7 +171,7 @@ def column_groups(census: Census) -> list[Array]:
 
 @dataclass(frozen=True)
 class VerifyTask:
-    """Judges the messages of every so-manieth group of senders."""
+    """Checks every n-th group of senders, n being the number of tasks."""
 
     processes: tuple[str, ...]
     first: Array

@@ -146,5 +146,5 @@ def _inexact(files: Sequence[Path]) -> BadInput:
     found = place_of_inexact_time(files)
     where, time = (f"{found[0]}: ", found[1].time) if found else ("", "an integer")
     return BadInput(
-        f'{where}field "time": other times are floats, and {time} is none exactly; use one kind of time'
+        f'{where}field "time": other times are floats, and {time} has no exact float; use one kind of time'
     )

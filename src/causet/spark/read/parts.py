@@ -88,7 +88,7 @@ class Part:
         """What is wrong with a row."""
         for name, value in row.items():
             if name in self._widened(types) and value is not None and abs(value) > EXACT:
-                return f"field {show(name)}: others are floats, and {value} is none exactly; use one kind"
+                return f"field {show(name)}: others are floats, and {value} has no exact float; use one kind"
             if name not in FIELDS and self.columns[name].lost is not None and value is not None:
                 try:
                     inspect(name, decode(value))

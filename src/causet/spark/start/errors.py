@@ -1,4 +1,4 @@
-"""What goes wrong inside Spark, said in a sentence: a Java exception is for nobody to read.
+"""Turns exceptions of Spark and Java into one-sentence errors.
 
 By the public API only: the condition of an exception where it has one, and its text.
 """
@@ -49,7 +49,7 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     ("Relative path in absolute URI", "Spark reads no file with a colon in its name; rename it"),
     (
         "Multiple streaming queries are concurrently using",
-        "somebody else runs with this checkpoint; wait until that has ended, or name another one",
+        "another run is using this checkpoint; wait until it has ended, or name another one",
     ),
     ("UnsupportedFileSystemException|No FileSystem for scheme", "Spark knows no such file system"),
     ("PYTHON_VERSION_MISMATCH", "driver and workers have different versions of Python"),

@@ -11,7 +11,7 @@ Java is started through a script, because of what Spark tells it and it tells th
 - Spark names one jar twice on the class path, which keeps Java 21 from using an archive of classes. The
   script drops the first; the folder that holds it comes next.
 - Where a file is named for it, the script sends there what the JVM of a session prints: a command has its own
-  sentence for what went wrong, and nobody who reads its output has to wait for that JVM to end.
+  sentence for what went wrong, and a reader of its output need not wait for that JVM to end.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _temporary_cache() -> Path:
     fallback = Path(gettempdir()) / f"causet-{os.getuid()}"
     with suppress(FileExistsError):
         fallback.mkdir(mode=0o700)
-    # What lies there is going to be run, so it must be nobody else's.
+    # What lies there is going to be run, so no other user may own it.
     state = fallback.lstat()
     if S_ISDIR(state.st_mode) and state.st_uid == os.getuid() and not state.st_mode & 0o022:
         return fallback

@@ -105,7 +105,7 @@ class Place(NamedTuple):
 
     @property
     def elsewhere(self) -> bool:
-        """A Connect server that somebody else runs: no JVM of ours, and not ours to set up."""
+        """A Connect server run by others: it has a JVM and settings of its own."""
         return self.remote and not self.local
 
     @property
@@ -204,12 +204,12 @@ def _without(settings: Mapping[str, str], given: Mapping[str, str]) -> dict[str,
 
 
 def _check_reachable(place: Place) -> None:
-    """BadInput within seconds, if nobody is there: Spark would try for minutes."""
+    """BadInput within seconds if the server does not answer: Spark would try for minutes."""
     scheme, _, rest = place.url.partition("://")
     port = {"sc": CONNECT_PORT, "spark": SPARK_PORT}.get(scheme)
     if port is None:
         return
-    addresses = rest.split("/")[0]  # a token may follow, which is nobody's business
+    addresses = rest.split("/")[0]  # a token may follow, which is secret
     for address in addresses.split(","):
         try:
             parts = urlsplit(f"//{address}")
@@ -223,7 +223,7 @@ def _check_reachable(place: Place) -> None:
             raise BadInput(f"master {scheme}://{addresses}: write {scheme}://HOST:PORT") from None
         except OSError as error:
             problem = error.strerror or str(error)
-    raise BadInput(f"master {scheme}://{addresses}: nobody answers there ({problem})")
+    raise BadInput(f"master {scheme}://{addresses}: no answer ({problem})")
 
 
 def _with_own_jvm(
@@ -256,7 +256,7 @@ def _with_own_jvm(
 
 @contextmanager
 def _taken_along() -> Iterator[None]:
-    """Whoever gives up while the JVM starts takes it along: as yet, it would not notice by itself."""
+    """If the start is interrupted, kill the JVM too: it does not notice yet that its parent is gone."""
     processes: list[subprocess.Popen[Any]] = []
 
     class Noted(subprocess.Popen[Any]):
@@ -285,7 +285,7 @@ def _remove_work(folder: Path) -> None:
     """The files of executors on this machine, which Spark keeps within its own package."""
     shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError):
-        folder.parent.rmdir()  # if nobody else has anything there
+        folder.parent.rmdir()  # if it is empty
 
 
 def _settings(

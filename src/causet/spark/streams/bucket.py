@@ -1,7 +1,7 @@
 """The messages of some receivers: rows in, rows out, and in between what is held.
 
 The kernel knows messages by their numbers and places; here their columns are read, and rows are found again.
-The rows that are held are kept in segments, one per chunk of rows that came, by whoever owns the bucket.
+The rows that are held are kept in segments, one per chunk of rows that came, by the owner of the bucket.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where a stream's batches go, if into files: once each, whoever is killed when, and whoever reads.
+"""File sink of a stream: every batch exactly once, across crashes and for any reader.
 
 Spark's own file sink is exact only for readers that know its log: others see the files of a batch that was
 run again twice. Here the files of a batch have names that follow from its number, and a batch that is run
-again, which gives the same rows, replaces them one by one. So whoever lists the folder, with any tool, finds
+again, which gives the same rows, replaces them one by one. So any tool that lists the folder finds
 every row once:
 
     SINK/batch-0000000012-00000.parquet     rows of batch 12, those of a receiver in one file, by index

@@ -47,7 +47,7 @@ def with_times(messages: DataFrame) -> tuple[DataFrame, Times]:
     names = messages.columns
     for name in names:
         if name.startswith(OWN) and name not in (FAULT, SIZE):
-            raise BadInput(f"a column cannot be called {name!r}: names that begin so are used within")
+            raise BadInput(f"column name {name!r} is reserved: causet uses names that begin with {OWN}")
     wanted = ["source", "sequence", *(["rc", "r"] if "rc" in names else ["causaltime"])]
     for name in wanted:
         if name not in names:
@@ -121,7 +121,7 @@ def problems(epsilon: int) -> list[str]:
         FAULTY,
         "has no source",
         "has no time",
-        "has a time that is none of a clock",
+        "has an invalid time: it needs 0 ≤ r ≤ r + c < 2^53",
         f"has a time with c above {largest_c(epsilon)}, which ε does not allow",
         "has no sequence that is a number",
         f"has a sequence that is not between 1 and {MOST_SEQUENCE}",

@@ -4,7 +4,7 @@
 
 A message is released when the smallest, over live sources, of their largest r exceeds its r + c + δ + ε: then
 nothing can come any more that belongs before it. These facts only grow, and every bucket is told all of them
-with every batch; so all buckets release up to the same bound without asking anybody.
+with every batch; so all buckets release up to the same bound without any exchange.
 
 Buckets hold slices of time, in turn. What a batch releases is a stretch of slices between the last bound and
 the new one, which is laid out over the partitions in the order of time: partition after partition, and batch

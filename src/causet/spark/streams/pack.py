@@ -2,7 +2,7 @@
 
 Spark hands rows to a stateful operator one by one; as Arrow blobs, thousands at a time, they are cheap. So
 before the operator every worker cuts its rows by bucket into blobs, and after it every worker makes rows of
-blobs again. A blob is a batch of Arrow's stream format: nothing in it is executed, whoever wrote it.
+blobs again. A blob is a batch of Arrow's stream format: nothing in it is executed, wherever it comes from.
 """
 
 from __future__ import annotations

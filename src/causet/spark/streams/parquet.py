@@ -30,7 +30,7 @@ from causet.model import BadInput
 from causet.spark.streams.pack import Array, Batches, text_column, together
 
 ONLY_NAMES = "path string, modificationTime timestamp, length long, content binary"
-"""What Spark's reader of whole files gives; it reads no content that nobody asks for."""
+"""What Spark's reader of whole files gives; it reads only the content that is asked for."""
 READ_BYTES, READ_ROWS, PROBED_ROWS = 16 << 20, 1 << 16, 64
 """Of a file at a time; and rows by which is seen how large they are."""
 ALIKE = (
