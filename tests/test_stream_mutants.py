@@ -1193,7 +1193,7 @@ class Planned:
         self.progress = SimpleNamespace(counts={"delivered": 4}, taken=4, unreadable={})
 
         def blobs(*given: Any) -> Any:
-            return SimpleNamespace(given=given, schema=T.StructType())
+            return SimpleNamespace(given=given, schema=T.StructType(), renamed={})
 
         operator = module.Operator("causet", blobs, self.held)
         self.go = partial(self.query.run, None, operator, self.progress, None)
@@ -1212,9 +1212,16 @@ class Planned:
         return 2
 
     def run(
-        self, blobs: Any, *_: object, more: bytes | None = None, alone: bool = False, before: Any = None
+        self,
+        blobs: Any,
+        *_: object,
+        more: bytes | None = None,
+        alone: bool = False,
+        before: Any = None,
+        leaves: Any = None,
     ) -> None:
         assert before is not None, "the files of a batch are asked for"
+        assert alone or leaves is not None, "a run can be asked to end"
         assert len(self.calls) < 20, "it comes to an end"
         settings, without = blobs.given
         known = json.loads((self.kept.folder / "causet.json").read_bytes())["settings"]["patience"]
