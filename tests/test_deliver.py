@@ -293,7 +293,10 @@ def test_what_cannot_be_asked(spark: SparkSession, arguments: dict[str, Any], sa
 def test_columns_that_are_missing_or_of_another_type_are_named(spark: SparkSession) -> None:
     for schema, said in (
         ("source string, sequence long", "'deps' or 'causaldeps'; there are source, sequence"),
-        ("source string, sequence double, deps binary", "'sequence' must be a number, not double"),
+        (
+            "source string, sequence double, deps binary",
+            "'sequence' must be text or an integer of 64 bits, not double",
+        ),
         ("source int, sequence long, deps binary", "'source' must be text"),
         ("source string, sequence long, deps binary, __causet_x int", "is reserved"),
     ):

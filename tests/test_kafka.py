@@ -272,6 +272,9 @@ def test_a_gap_in_the_source_ends_the_command_with_a_sentence(broker: str, tmp_p
         future.result(20)
     with pytest.raises(BadInput, match="retention removed messages before they were read; --gaps skip"):
         causet(*command)
+    told = json.loads(causet(*command, "--gaps", "skip"))
+    assert sum(gap["to"] - gap["from"] for gap in told["gaps"]) == 10 and told["books"]["balance"]
+    assert told["status"] == "with gaps"
 
 
 def test_poisoned_messages_go_through_spark_and_into_a_topic(

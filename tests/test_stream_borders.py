@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -170,3 +172,58 @@ def test_who_follows_a_source_finishes_its_batch_when_interrupted_and_closes_the
     (inbox / "more.jsonl").write_text(json.dumps(message("a", 2)) + "\n")
     assert told(*(each for each in command if each != "--follow"))["delivered"] == 2
     assert [row["sequence"] for row in rows_in(out)] == [1, 2, 3]
+
+
+ODD = {"trace.id": "x", "we`ird": 3, "a.b`c": {"d.e": 1}}
+
+
+def test_a_key_may_have_dots_and_backticks(tmp_path: Path) -> None:
+    """PySpark takes a dot in a name for a field of a struct."""
+    lines = [message("a", 1), message("a", 2, **ODD), message("a", 3)]
+    inbox = write_files(tmp_path / "in", lines, 10)
+    assert told("deliver", inbox, tmp_path / "out", "--missing", "wait", *SMALL)["delivered"] == 3
+    second = rows_in(tmp_path / "out")[1]
+    assert {name: second[name] for name in ODD} == ODD
+    stamped = [{"source": "a", "sequence": n, "rc": 10 * n, "r": 10 * n, **ODD} for n in (2, 1)]
+    inbox = write_files(tmp_path / "merged", stamped, 10)
+    merge = ["merge", inbox, tmp_path / "one", "--epsilon", "1ms", "--delta", "1ms", *SMALL]
+    assert told(*merge)["delivered"] == 1
+    assert {name: rows_in(tmp_path / "one")[0][name] for name in ODD} == ODD
+
+
+def test_half_of_a_surrogate_pair_is_not_text(tmp_path: Path) -> None:
+    """Spark makes a question mark of it: then three sources are one, and their messages duplicates."""
+    text = r"""{"source":"\ud800","sequence":1,"causaldeps":"{}"}
+{"source":"\udfff","sequence":1,"causaldeps":"{}"}
+{"source":"?","sequence":1,"causaldeps":"{}"}
+{"source":"p","sequence":1,"causaldeps":"{}","data":"\ud83d lone"}
+{"source":"q","sequence":1,"causaldeps":"{}","data":"\ud83d\n\ude00"}
+{"source":"r","sequence":1,"causaldeps":"{}","data":"\\ud800\udc00"}
+{"source":"s","sequence":1,"causaldeps":"{}","data":"\ud83d\ude00 \uD83D\uDE00 \\ud800 \\\\ud800 \u00e9"}
+"""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/1.jsonl").write_text(text)
+    found = told("deliver", tmp_path / "in", tmp_path / "out", "--missing", "wait", *SMALL)
+    assert (found["delivered"], found["diverted"], found["duplicates"]) == (2, 5, 0)
+    fine = {row["source"]: row for row in rows_in(tmp_path / "out")}
+    assert set(fine) == {"?", "s"}
+    assert fine["s"]["data"] == "\U0001f600 \U0001f600 \\ud800 \\\\ud800 é"
+    problems = {row["problem"].partition(" (")[0] for row in rows_in(tmp_path / "out-diverted")}
+    assert problems == {"has half of a surrogate pair, which is not text"}
+
+
+def test_what_cannot_be_a_sink_or_a_source_is_said(tmp_path: Path) -> None:
+    inbox = write_files(tmp_path / "in", [message("a", 1, malformed=7)], 10)
+    file = inbox / "00000.jsonl"
+    with pytest.raises(BadInput, match=r"00000\.jsonl is a file; name a folder to write"):
+        causet("deliver", file, file, "--missing", "wait")
+    for topic in ("t", "t-diverted", "t-batches", "t-owner"):
+        with pytest.raises(BadInput, match=rf"^topic {topic} is the source, and would be written to; name"):
+            causet("deliver", f"kafka://h:1/x,{topic}", "kafka://h:1/t", "--missing", "wait")
+    said = causet("deliver", inbox, tmp_path / "out", "--missing", "wait", "--buckets", 2)
+    assert "column malformed of the input is kept as input_malformed" in said
+    (tmp_path / "nanos").mkdir()
+    table = pa.table({"source": ["a"], "sequence": [1], "ts": pa.array([1], pa.timestamp("ns"))})
+    pq.write_table(table, tmp_path / "nanos/1.parquet")
+    with pytest.raises(BadInput, match="column ts has timestamps in nanoseconds, which Spark does not read"):
+        causet("deliver", tmp_path / "nanos", tmp_path / "other", "--missing", "wait")

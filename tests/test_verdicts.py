@@ -203,6 +203,7 @@ STREAMS: list[tuple[dict[str, int], int, bool, str, str]] = [
         "with gaps: 1 late, 4 diverted",
     ),
     ({"delivered": 2, "conflicts": 1}, 3, True, "with gaps", "with gaps: 1 conflicts, 3 still held"),
+    ({"delivered": 9, "skipped": 4}, 0, True, "with gaps", "with gaps: 4 skipped"),
     ({"delivered": 2}, 3, True, "held", "held: 3 still held"),
     ({}, 0, True, "vacuous", "vacuous"),
     ({"delivered": 2}, 0, False, "unbalanced", "unbalanced"),

@@ -47,7 +47,7 @@ VERDICTS: Mapping[str, Meaning] = {
     "wrong": Meaning("Wrong", BAD, 1, "something that the commands need does not work"),
 }
 """By status, as `--json` has it."""
-GAPS = ("flagged", "late", "diverted", "conflicts")
+GAPS = ("flagged", "late", "diverted", "conflicts", "skipped")
 """What a stream counts that is not in order."""
 
 

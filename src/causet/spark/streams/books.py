@@ -14,6 +14,8 @@ from typing import Any
 
 READ = "read"
 CONFLICTS, DUPLICATES, HEARTBEATS = "conflicts", "duplicates", "heartbeats"
+SKIPPED = "skipped"
+"""Messages that a topic had lost before they were read; they are in no book."""
 OUTCOMES = ("delivered", "flagged", "late", "diverted", CONFLICTS, DUPLICATES, HEARTBEATS)
 """What can become of a row that is not held any longer."""
 REFUSED = "refused"

@@ -47,6 +47,8 @@ def default_checkpoint(command: str, source: str, sink: str) -> Path:
     """Where a query keeps its checkpoint if it was given none: in its sink, if that is a folder, so that both
     are removed together; else in the user's state folder, under a name that is the same the next time."""
     if not sink.startswith("kafka://"):
+        if Path(sink).is_file():
+            raise BadInput(f"{sink} is a file; name a folder to write")
         return Path(sink) / IN_SINK
     place = source if source.startswith("kafka://") else str(Path(source).resolve())
     digest = hashlib.sha256(json.dumps([command, place, sink]).encode()).hexdigest()[:12]

@@ -33,6 +33,7 @@ from causet.spark.streams.bucket import (
     ADDED,
     ALL,
     COUNTS,
+    MALFORMED,
     NUMBER,
     RECEIVER,
     Bucket,
@@ -52,6 +53,7 @@ from causet.spark.streams.pack import (
     Blobs,
     Pack,
     Unpack,
+    in_workers,
     packed_batch,
 )
 from causet.spark.streams.parquet import ParquetFiles, buckets_of, is_direct
@@ -196,13 +198,14 @@ class Deliver:
 def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[str, str, str | None]:
     """The columns of source, sequence and causes; BadInput if one is not there, or of no use."""
     names = messages.columns
+    theirs = [name for name in names if name != MALFORMED and not name.startswith(OWN)]
     for name in names:
         if name.startswith(OWN) and name not in (FAULT, SIZE):
             raise BadInput(f"column name {name!r} is reserved: causet uses names that begin with {OWN}")
 
     def need(name: str, kinds: tuple[type, ...], words: str) -> str:
         if name not in names:
-            raise BadInput(f"messages need a column {name!r}; there are {', '.join(names)}")
+            raise BadInput(f"messages need a column {name!r}; there are {', '.join(theirs)}")
         if not isinstance(messages.schema[name].dataType, kinds):
             raise BadInput(
                 f"column {name!r} must be {words}, not {messages.schema[name].dataType.simpleString()}"
@@ -216,7 +219,7 @@ def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[s
         need(parent, (T.StringType, T.ArrayType), "text or a list of texts")
         return "id", "id", parent
     need("source", (T.StringType,), "text")
-    need("sequence", (T.IntegralType, T.StringType), "a number")
+    need("sequence", (T.IntegralType, T.StringType), "text or an integer of 64 bits")
     if "deps" in names:
         return (
             "source",
@@ -225,7 +228,7 @@ def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[s
         )
     if "causaldeps" in names:
         return "source", "sequence", need("causaldeps", (T.StringType,), "JSON text")
-    raise BadInput(f"messages need a column 'deps' or 'causaldeps'; there are {', '.join(names)}")
+    raise BadInput(f"messages need a column 'deps' or 'causaldeps'; there are {', '.join(theirs)}")
 
 
 # ---------------------------------------------------------------- the pipeline
@@ -240,7 +243,7 @@ def _packed(messages: DataFrame, settings: Settings, files: ParquetFiles | None)
         extra.append(F.expr(f"try_cast({quoted(settings.sequence)} as bigint)").alias(NUMBER))
     if files is not None and is_direct(files) and not extra:
         return files.through(WithBucket(settings), Pack(), PACKED)
-    return messages.select(bucket.alias(f"{OWN}bucket"), *extra, "*").mapInArrow(Pack(), PACKED)
+    return in_workers(messages.select(bucket.alias(f"{OWN}bucket"), *extra, "*"), Pack(), PACKED)
 
 
 @dataclass(frozen=True)

@@ -243,6 +243,12 @@ def _none_readable(files: list[Path]) -> BadInput:
         pq.read_schema(files[0])
     except (pa.ArrowException, OSError) as error:
         return BadInput(f"{printable_path(files[0])} cannot be read: {said(error)}")
+    for field in pq.read_schema(files[0]):
+        if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
+            return BadInput(
+                f"{printable_path(files[0])} cannot be read: column {printable(field.name)} has timestamps "
+                "in nanoseconds, which Spark does not read; write them in microseconds"
+            )
     return BadInput(f"{printable_path(files[0])} cannot be read: Spark knows no such columns")
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from causet.spark.columns import INPUT, quoted
 from causet.spark.streams.bucket import MALFORMED
 from causet.spark.streams.pack import FAULT, OWN
 
@@ -29,8 +30,6 @@ MOST_SHOWN = 40
 """Characters of a value that is shown in a sentence."""
 KEY = "causet.key"
 """In the metadata of a column: its name in the lines, where that is another one."""
-INPUT = "input_"
-"""Before the name of a column of the user that would clash with one of ours."""
 TEXTS = frozenset({"source", "causaldeps", "causaltime", "causaldomain", "id", "type"})
 NUMBERS = frozenset({"sequence", "rc", "r"})
 _LINE, _RAW = f"{OWN}line", f"{OWN}raw"
@@ -88,16 +87,17 @@ def parsed(lines: DataFrame, schema: T.StructType) -> DataFrame:
         for field in schema.fields
         if field.name != MALFORMED and not field.name.startswith(OWN) and field.name not in beside
     ]
-    wanted = T.StructType([T.StructField(_key(field), field.dataType) for field in fields])
+    wanted = T.StructType([T.StructField(key_of(field), field.dataType) for field in fields])
     read = lines.where(_without_blanks() != "").select("*", _read(F.col(VALUE), wanted).alias(_LINE))
     fine = F.col(_LINE)[_RAW].isNull() & F.is_valid_utf8(VALUE) & is_one_value(F.col(VALUE))
-    read = read.select(VALUE, *beside, F.when(fine, F.col(_LINE)).alias(_LINE))
+    fine &= ~_has_half_a_pair(F.col(VALUE))
+    read = read.select(VALUE, *map(quoted, beside), F.when(fine, F.col(_LINE)).alias(_LINE))
     line = F.col(_LINE)
     text = F.make_valid_utf8(VALUE)
     columns = {
-        field.name: line[_key(field)].alias(field.name, metadata=field.metadata or {}) for field in fields
+        field.name: line[key_of(field)].alias(field.name, metadata=field.metadata or {}) for field in fields
     }
-    columns |= {name: F.col(name) for name in beside}
+    columns |= {name: F.col(quoted(name)) for name in beside}
     columns[MALFORMED] = F.when(line.isNull(), text).alias(MALFORMED)
     columns[FAULT] = F.when(line.isNull(), _fault(text, wanted)).alias(FAULT)
     names = [field.name for field in schema.fields if field.name in columns and field.name != FAULT]
@@ -105,7 +105,7 @@ def parsed(lines: DataFrame, schema: T.StructType) -> DataFrame:
     return read.select(*(columns[name] for name in names))
 
 
-def _key(field: T.StructField) -> str:
+def key_of(field: T.StructField) -> str:
     return str((field.metadata or {}).get(KEY, field.name))
 
 
@@ -132,6 +132,15 @@ def is_one_value(value: Column) -> Column:
     return flat | (F.size(_values(F.concat(value, F.lit(",0")))) == 2)
 
 
+def _has_half_a_pair(value: Column) -> Column:
+    """Whether an escape in a line is half of a surrogate pair: Spark would make a question mark of it."""
+    half = r"\\u[dD][89a-fA-F]"
+    escapes = F.regexp_replace(value, r"\\[^u]", " ")
+    pairs = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    halves = F.regexp_replace(escapes, pairs, " ").rlike(half)
+    return F.when(value.rlike(half), halves).otherwise(F.lit(False))
+
+
 def _values(text: Column) -> Column:
     """Values with commas between them, as texts; null if that is not what it is."""
     many = F.concat(F.lit("["), text, F.lit("]"))
@@ -150,6 +159,7 @@ def _fault(text: Column, wanted: T.StructType) -> Column:
     values = _values(text)
     fields = F.from_json(text, "map<string,string>", LIMITS)
     why = F.when(~F.is_valid_utf8(VALUE), "is not UTF-8")
+    why = why.when(_has_half_a_pair(text), "has half of a surrogate pair, which is not text")
     why = why.when(_is_deep(text), f"is nested deeper than {MOST_NESTED} levels")
     why = why.when(values.isNull(), "is not JSON")
     why = why.when(F.size(values) != 1, "has more than one JSON value")

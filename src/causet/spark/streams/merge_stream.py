@@ -57,6 +57,7 @@ from causet.spark.streams.pack import (
     Blobs,
     from_blob,
     in_one_piece,
+    in_workers,
     stretches,
     text_column,
     to_blob,
@@ -131,7 +132,7 @@ def merge_stream(
         now = F.unix_millis(F.current_timestamp())
         extra = Extra.of_rows(stamped, settings.most_bytes)
         judged = stamped.withColumn(CODE, problem_with(settings.times, settings.epsilon, now, extra))
-        packed = judged.mapInArrow(pack, PACKED)
+        packed = in_workers(judged, pack, PACKED)
     if wakes is not None:
         packed = packed.unionAll(wakes.mapInArrow(Wake(settings.buckets), PACKED))
     found = packed.groupBy("bucket").transformWithState(Merger(settings), OUT, "append", "none")

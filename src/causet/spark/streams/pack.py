@@ -107,6 +107,25 @@ def packed_batch(
     )
 
 
+def in_workers(rows: DataFrame, task: Callable[[Batches], Batches], schema: str) -> DataFrame:
+    """`mapInArrow` for columns of any name: PySpark takes a dot in a name for a field of a struct."""
+    if not any(mark in name for name in rows.columns for mark in ".`"):
+        return rows.mapInArrow(task, schema)
+    numbered = rows.toDF(*(f"{OWN}{number}" for number in range(len(rows.columns))))
+    return numbered.mapInArrow(Named(task, rows.columns), schema)
+
+
+@dataclass(frozen=True)
+class Named:
+    """A task, with the names of its columns."""
+
+    task: Callable[[Batches], Batches]
+    names: list[str]
+
+    def __call__(self, batches: Batches) -> Batches:
+        return self.task(batch.rename_columns(self.names) for batch in batches)
+
+
 @dataclass(frozen=True)
 class Blobs:
     """A DataFrame of blobs, and how they become rows."""

@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from causet.model import BadInput
+from causet.model import BadInput, printable
 from causet.spark.columns import quoted
 from causet.spark.start.errors import from_spark
-from causet.spark.streams.books import READ, Books
+from causet.spark.streams.books import READ, SKIPPED, Books
 from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.file_sink import FileSink, diverted_beside
 from causet.spark.streams.file_source import (
@@ -37,8 +37,9 @@ from causet.spark.streams.file_source import (
     schema_text,
 )
 from causet.spark.streams.held import has_state
+from causet.spark.streams.json_lines import key_of
 from causet.spark.streams.kafka.client import RETRY, Address
-from causet.spark.streams.kafka.sink import KafkaSink
+from causet.spark.streams.kafka.sink import BESIDE, KafkaSink
 from causet.spark.streams.kafka.source import PER_BATCH as MESSAGES_PER_BATCH
 from causet.spark.streams.kafka.source import read_gaps, read_kafka
 from causet.spark.streams.pack import OWN, SIZE, Blobs
@@ -172,7 +173,8 @@ class Query:
         with self._withdrawn_if_refused():
             messages = self.messages(spark)
             columns = columns_of(messages)
-            self.renamed = operator.blobs(asked.settings, messages).renamed
+            in_lines = {key_of(field): field.name for field in columns.fields if key_of(field) != field.name}
+            self.renamed = {**in_lines, **operator.blobs(asked.settings, messages).renamed}
             about = {"command": asked.command, "checkpoint": str(kept.folder.resolve())}
             self.target.claim(kept.name, {**about, "source": asked.source})
             if self.begun is None:
@@ -194,6 +196,8 @@ class Query:
             runs.to_the_end()
         self.gaps = [gap for gap in read_gaps(kept.folder) if gap not in known]
         counts = {**progress.counts, READ: progress.taken}
+        if self.gaps:
+            progress.counts[SKIPPED] = sum(gap["to"] - gap["from"] for gap in self.gaps)
         return Books(held_before, counts, self._held(spark, operator), len(progress.unreadable))
 
     def _held(self, spark: SparkSession, operator: Operator) -> int:
@@ -321,7 +325,14 @@ class Runs:
 
 def _check_apart(asked: Asked, kept: Checkpoint) -> None:
     """BadInput if what a query writes would be read as its input."""
-    if Address.parse(asked.source) is not None or not Path(asked.source).is_dir():
+    read, sink_topic = Address.parse(asked.source), Address.parse(asked.sink)
+    if read is not None and sink_topic is not None and read.servers == sink_topic.servers:
+        written_to = {topic + suffix for topic in sink_topic.topics for suffix in ("", *BESIDE)}
+        for topic in written_to.intersection(read.topics):
+            raise BadInput(
+                f"topic {printable(topic)} is the source, and would be written to; name another sink"
+            )
+    if read is not None or not Path(asked.source).is_dir():
         return
     source = Path(asked.source).resolve()
     sink = None if Address.parse(asked.sink) is not None else Path(asked.sink).resolve()

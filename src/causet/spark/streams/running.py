@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import BinaryType
 
-from causet.spark.streams.books import DUPLICATES, HEARTBEATS, READ, REFUSED
+from causet.spark.streams.books import DUPLICATES, HEARTBEATS, READ, REFUSED, SKIPPED
 from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.pack import Blobs
 
@@ -22,7 +22,7 @@ MOST_BATCHES = 1000
 """Of which a report tells."""
 LOOK = 0.3
 """Seconds between two looks at a query."""
-STAY = (REFUSED, DUPLICATES, HEARTBEATS, "caused")
+STAY = (REFUSED, DUPLICATES, HEARTBEATS, SKIPPED, "caused")
 """Counts of what does not leave as a message, or is counted elsewhere."""
 STANDING = ("held", "oldest", "blocked", "wanted", "missed", "bound", READ)
 """What a batch reports that is not a count of what became of messages."""

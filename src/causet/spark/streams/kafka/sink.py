@@ -314,6 +314,10 @@ def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:
 # ---------------------------------------------------------------- sink
 
 
+BESIDE = ("-diverted", "-batches", "-owner")
+"""What the topics of a sink are called, after its own name."""
+
+
 class KafkaSink:
     """A topic, and `TOPIC-diverted` beside it for what is diverted."""
 
