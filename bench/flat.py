@@ -103,7 +103,7 @@ def watch(folder: Path, minutes: float, every: float) -> list[Sample]:
             over.set()
             thread.join()
             ended = query.poll()
-            query.send_signal(signal.SIGINT)
+            query.send_signal(signal.SIGTERM)  # SIGINT is ignored in the background of a script
             printed, said = query.communicate(timeout=120)
     if ended is not None:
         raise Spoilt(f"the query ended by itself: {said.strip()}")

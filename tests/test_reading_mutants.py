@@ -114,6 +114,7 @@ WANTED = T.StructType(
         T.StructField("malformed", T.StringType()),
     ]
 )
+HALF = "has half of a surrogate pair, which is not text"
 DEEP = b'{"b":' * 60 + b"1" + b"}" * 60
 LINES: list[tuple[bytes, str | None, str | None]] = [
     (b'{"a":"x","n":1}', "x", None),
@@ -127,6 +128,10 @@ LINES: list[tuple[bytes, str | None, str | None]] = [
     (b'{"a":"\xff"}', None, "is not UTF-8"),
     (b'{"a":"x","n":"y"}', None, "field 'n': y does not fit the column's type bigint"),
     (DEEP, None, "is nested deeper than 50 levels"),
+    (rb'{"a":"\ud83d\ude00"}', "\U0001f600", None),
+    (rb'{"a":"\ud83d\n\ude00"}', None, HALF),
+    (rb'{"a":"\\ud83d\ude00"}', None, HALF),
+    (rb'{"a":"\\ud83d"}', r"\ud83d", None),
 ]
 
 
@@ -219,9 +224,30 @@ MUTANTS = [
         (
             "lines",
             "json_lines",
-            'flat | (F.size(_values(F.concat(value, F.lit(",0")))) == 2)',
+            'flat | F.coalesce(F.size(_values(F.concat(value, F.lit(",0")))) == 2, F.lit(False))',
             "F.lit(True)",
             "one object a line",
+        ),
+        (
+            "lines",
+            "json_lines",
+            "    fine &= ~_has_half_a_pair(F.col(VALUE))\n",
+            "",
+            "half of a pair is not text",
+        ),
+        (
+            "lines",
+            "json_lines",
+            'F.regexp_replace(escapes, pairs, " ")',
+            "escapes",
+            "a whole pair is text",
+        ),
+        (
+            "lines",
+            "json_lines",
+            'F.regexp_replace(value, r"\\\\[^u]", " ")',
+            "value",
+            "an escaped backslash begins no pair",
         ),
         (
             "lines",

@@ -129,7 +129,7 @@ def is_one_value(value: Column) -> Column:
     # If the first closing brace is the last character, nothing can stand behind the object.
     flat = F.instr(value, "}") == F.length(F.rtrim(value, F.lit(BLANK)))
     # One more value behind it is seen only if the line does not end the list itself.
-    return flat | (F.size(_values(F.concat(value, F.lit(",0")))) == 2)
+    return flat | F.coalesce(F.size(_values(F.concat(value, F.lit(",0")))) == 2, F.lit(False))
 
 
 def _has_half_a_pair(value: Column) -> Column:
