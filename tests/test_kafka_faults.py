@@ -558,7 +558,10 @@ def test_a_commit_whose_outcome_is_unknown_is_asked_again(
 def test_headers_of_an_earlier_delivery_are_replaced(broker: str) -> None:
     target = sink(broker)
     headers = [{"key": "ce_id", "value": b"\xff"}, {"key": "causet_index", "value": b"77"}]
-    sent(task(target, 0), row(b"a", headers=headers), row(b"bad", status="diverted"))
+    place = '{"source": "s", "topic": "in", "partition": 2, "offset": 12}'
+    results = '{"status": "diverted", "problem": "has no source"}'
+    bad = row(b"bad", status="diverted", place=place, results=results)
+    sent(task(target, 0), row(b"a", headers=headers), bad)
     (found,) = committed(broker, target.topic)
     assert found.headers() == [
         ("ce_id", b"\xff"),
@@ -567,7 +570,14 @@ def test_headers_of_an_earlier_delivery_are_replaced(broker: str) -> None:
         ("causet_status", b"delivered"),
     ]
     assert found.key() == b"r"
-    assert values(broker, f"{target.topic}-diverted") == [b"bad"]
+    (aside,) = committed(broker, f"{target.topic}-diverted")
+    assert aside.value() == b"bad" and aside.headers() == [
+        ("causet_status", b"diverted"),
+        ("causet_problem", b"has no source"),
+        ("causet_topic", b"in"),
+        ("causet_partition", b"2"),
+        ("causet_offset", b"12"),
+    ]
 
 
 # ---------------------------------------------------------------- sink: owner

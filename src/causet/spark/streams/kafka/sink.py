@@ -28,6 +28,7 @@ from pyspark.sql import functions as F
 
 from causet.delivery import DIVERTED
 from causet.model import BadInput, printable
+from causet.spark.columns import quoted
 from causet.spark.streams.kafka import client as kafka_client
 from causet.spark.streams.kafka.client import (
     LARGEST,
@@ -242,6 +243,9 @@ class Transaction:
         kept = [(each["key"], each["value"]) for each in row["headers"] or ()]
         kept = [(name, value) for name, value in kept if not name.startswith(OURS)]
         results = json.loads(row["results"])
+        place = json.loads(row.get("place") or "{}")
+        if row["status"] == DIVERTED:
+            results |= {name: place[name] for name in ("topic", "partition", "offset") if name in place}
         value = row["value"]
         key = None if row["receiver"] is None else row["receiver"].encode()
         yield topic, key, value, kept + _told(results)
@@ -252,12 +256,11 @@ class Transaction:
         size = len(value or b"")
         why = f"topic {self.topic} takes {self.largest} bytes: the value of {size} bytes is left out"
         problem = "; ".join([*([_short(results["problem"])] if results.get("problem") else ()), why])
-        place = json.loads(row.get("place") or "{}")
         told: Headers = [
             (f"ce_{name}" if name in ("source", "id", "sequence") else f"{OURS}{name}", _short(value))
             for name, value in place.items()
         ]
-        results = {name: _short(value) for name, value in results.items() if name != "missing"}
+        results = {name: _short(value) for name, value in results.items() if name not in ("missing", *place)}
         told += _told({**results, "status": DIVERTED, "problem": problem})
         yield f"{self.topic}-diverted", key and key[:LONGEST_TEXT], None, told
 
@@ -493,7 +496,7 @@ class KafkaSink:
         kept = [name for name in ("key", "value", "headers") if name in rows.columns]
         plain = [name for name in rows.columns if name not in {*kept, *RESULTS} and not name.startswith(OWN)]
         results = F.to_json(F.struct(*(name for name in RESULTS if name in rows.columns)))
-        value = F.col("value") if "value" in kept else F.to_json(F.struct(*plain)).cast("binary")
+        value = F.col("value") if "value" in kept else F.to_json(F.struct(*map(quoted, plain))).cast("binary")
         headers = F.col("headers") if "headers" in kept else F.lit(None)
         empty = "array<struct<key:string,value:binary>>"
         receiver = F.col("receiver") if "receiver" in rows.columns else F.col("source")
