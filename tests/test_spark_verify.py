@@ -17,8 +17,8 @@ from causet.protocols import protocol_named
 from causet.simulate.schedule import replay
 from causet.spark.batch import verify as verification
 from causet.spark.batch.verify import Verdict, verify
+from causet.spark.skeleton import skeleton
 from causet.spark.skeleton.census import take_census
-from causet.spark.skeleton.skeleton import skeleton
 from logs import frame, many_logs, mutated, random_log, shuffled, together
 from test_random_runs import random_execution
 
