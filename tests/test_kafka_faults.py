@@ -359,6 +359,21 @@ def sent(task: Transaction, *rows: dict[str, Any]) -> int:
     return int(found.column(0)[0].as_py())
 
 
+def test_the_last_batch_is_an_offset_and_no_record_is_read_for_it(
+    broker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So it takes the same time after a day and after a year."""
+    target = sink(broker)
+    sent(task(target, 0), row(b"a"))
+
+    def reads(*_: object) -> Any:
+        raise AssertionError("the records are read")
+
+    monkeypatch.setattr(kafka_sink, "records", reads)
+    assert sent(task(target, 0), row(b"a")) == 0
+    assert values(broker, target.topic) == [b"a"]
+
+
 def test_a_task_that_is_run_again_after_its_commit_writes_nothing(broker: str) -> None:
     target = sink(broker)
     assert target.last_batch() == -1

@@ -123,7 +123,12 @@ sink(
     "                    for _ in ():\n",
     "the state moves on all the same",
 )
-sink(RUN_AGAIN, "        self.note(producer, batch)\n", "", "a batch is noted as an offset")
+sink(
+    faults.test_the_last_batch_is_an_offset_and_no_record_is_read_for_it,
+    "        self.note(producer, batch)\n",
+    "",
+    "a batch is noted as an offset",
+)
 sink(
     faults.test_the_question_is_asked_after_earlier_producers_are_fenced,
     ENTER + ASK,
