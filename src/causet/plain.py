@@ -84,7 +84,7 @@ def _check_yaml(text: str, loader: type[yaml.SafeLoader]) -> None:
     keys: list[set[str] | None] = []  # per open collection: the keys so far; None in a list
     key_next: list[bool] = []
     for event in yaml.parse(text, Loader=loader):
-        line = event.start_mark.line + 1
+        line = event.start_mark.line + 1 if event.start_mark else 1
         if isinstance(event, yaml.AliasEvent):
             raise BadInput(f", line {line}: an alias (*) is not allowed; write the value out")
         if isinstance(event, yaml.CollectionEndEvent):

@@ -91,7 +91,7 @@ def simulate(
     kind: type[Protocol],
     options: Options,
     workload: Workload,
-    network: Network = Network(),  # noqa: B008 (frozen)
+    network: Network = Network(),
     observers: Sequence[Observer] = (),
     progress: Callable[[int], None] | None = None,
 ) -> tuple[Tally, list[Process]]:

@@ -1,0 +1,180 @@
+"""`causal_order()` on Spark against the definition, on random logs and on real ones."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from causet.formats.trace import direct_causes, read_trace
+from causet.model import BadInput, Event
+from causet.spark.batch.order import causal_order, order_events
+from causet.spark.columns import input_names
+from tests.helpers.logs import frame, many_logs, shuffled
+from tests.helpers.places import TRACES
+
+EVENTS = TRACES / "events"
+real_traces = pytest.mark.skipif(not EVENTS.is_dir(), reason=f"the real traces are not at {EVENTS}")
+
+
+def by_definition(events: Sequence[Event]) -> list[tuple[str, int, Any]]:
+    """(id, block, repaired) in the order of positions."""
+    causes = direct_causes(events)
+    effects: list[list[int]] = [[] for _ in events]
+    for effect, its_causes in enumerate(causes):
+        for cause in its_causes:
+            effects[cause].append(effect)
+    left = [len(its_causes) for its_causes in causes]
+    free = [number for number, count in enumerate(left) if not count]
+    block, repaired = [0] * len(events), [float("-inf")] * len(events)
+    while free:
+        number = free.pop()
+        event = events[number]
+        own: Any = float("-inf") if event.time is None else event.time
+        block[number] = 1 + max((block[cause] for cause in causes[number]), default=0)
+        repaired[number] = max([own, *(repaired[cause] for cause in causes[number])])
+        for effect in effects[number]:
+            left[effect] -= 1
+            if not left[effect]:
+                free.append(effect)
+    ranked = sorted(
+        range(len(events)), key=lambda n: (repaired[n], block[n], events[n].process, events[n].seq)
+    )
+    return [(events[n].id, block[n], None if repaired[n] == float("-inf") else repaired[n]) for n in ranked]
+
+
+def found(ordered: DataFrame) -> list[tuple[str, int, Any]]:
+    rows = ordered.select("text", "block", "repaired", "position").collect()
+    assert [row.position for row in rows] == list(range(len(rows)))
+    return [(row.text, row.block, row.repaired) for row in rows]
+
+
+@pytest.mark.parametrize("floats", [False, True])
+@pytest.mark.parametrize("faults", [False, True])
+def test_random_logs_are_ordered_as_defined(spark: SparkSession, faults: bool, floats: bool) -> None:
+    events = many_logs(range(40), faults)
+    log = frame(spark, shuffled(events, seed=1), floats).repartition(3)
+    assert found(log.transform(causal_order())) == by_definition(events)
+
+
+def test_partitions_and_input_order_change_nothing(spark: SparkSession) -> None:
+    events = many_logs(range(8), faults=False)
+    answers = [
+        found(frame(spark, shuffled(events, seed)).repartition(parts).transform(causal_order()))
+        for seed, parts in ((1, 1), (2, 2), (3, 8))
+    ]
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_every_column_of_the_input_stays_and_none_is_replaced(spark: SparkSession) -> None:
+    log = frame(spark, many_logs([3], faults=False))
+    once = log.transform(causal_order())
+    assert once.columns == [*log.columns, "block", "repaired", "position"]
+    old = ["input_block", "input_repaired", "input_position"]
+    again = once.transform(causal_order())
+    assert again.columns == [*log.columns, *old, "block", "repaired", "position"]
+    assert again.drop(*old).collect() == once.collect()
+    for own, kept in zip(("block", "repaired", "position"), old, strict=True):
+        assert again.filter(~F.col(own).eqNullSafe(F.col(kept))).count() == 0
+    thrice = again.transform(causal_order())
+    assert thrice.columns[len(log.columns) :] == [
+        *old,
+        *(f"input_{name}" for name in old),
+        "block",
+        "repaired",
+        "position",
+    ]
+
+
+def test_names_that_spark_takes_for_one_clash_too(spark: SparkSession) -> None:
+    events = [Event("a", 1, time=5), Event("b", 1, time=3, parents=("a#1",))]
+    log = frame(spark, events).withColumns({"Block": F.lit("mine"), "POSITION": F.lit(-1), "a.b`c": F.lit(1)})
+    before = spark.conf.get("spark.sql.caseSensitive")
+    spark.conf.set("spark.sql.caseSensitive", "false")
+    try:
+        ordered = order_events(log)
+        found = ordered.rows.collect()
+    finally:
+        spark.conf.set("spark.sql.caseSensitive", before or "true")
+    assert ordered.renamed == {"Block": "input_Block", "POSITION": "input_POSITION"}
+    rows = [
+        (
+            row["process"],
+            row["input_Block"],
+            row["input_POSITION"],
+            row["a.b`c"],
+            row["block"],
+            row["position"],
+        )
+        for row in found
+    ]
+    assert rows == [("a", "mine", -1, 1, 1, 0), ("b", "mine", -1, 1, 2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("names", "case_matters", "found"),
+    [
+        (["id", "time"], False, {}),
+        (["block"], False, {"block": "input_block"}),
+        (["Block"], False, {"Block": "input_Block"}),
+        (["Block"], True, {}),
+        (["block", "input_block"], False, {"block": "input_input_block"}),
+        (["block", "INPUT_Block"], False, {"block": "input_input_block"}),
+        (["block", "INPUT_Block"], True, {"block": "input_block"}),
+        (["block", "Block"], True, {"block": "input_block"}),
+        (
+            ["position", "input_block", "block"],
+            False,
+            {"position": "input_position", "block": "input_input_block"},
+        ),
+    ],
+)
+def test_no_two_columns_get_one_name(names: list[str], case_matters: bool, found: dict[str, str]) -> None:
+    assert input_names(names, ("block", "repaired", "position"), case_matters) == found
+
+
+def refusal(spark: SparkSession, events: Sequence[Event]) -> str:
+    with pytest.raises(BadInput) as caught:
+        order_events(frame(spark, events))
+    return str(caught.value)
+
+
+def test_bad_input_is_refused_with_a_sentence(spark: SparkSession) -> None:
+    a, b = Event("a", 1, parents=("b#1",)), Event("b", 1)
+    assert refusal(spark, [a, b, Event("b", 1)]) == 'two events have process "b" and seq 1'
+    assert refusal(spark, [a, b, replace(b, seq=3), replace(b, seq=3)]) == (
+        'two events have process "b" and seq 3'
+    )
+    assert refusal(spark, [a, replace(b, id="x"), replace(b, seq=2, id="x")]) == 'two events have the id "x"'
+    sends = [Event(p, 2, "send", message="m", to=()) for p in "ab"]
+    assert refusal(spark, [a, b, *sends]) == 'the message "m" is sent twice'
+    assert refusal(spark, [a, replace(b, parents=("a#1",))]) == (
+        "the trace has a cycle, in which an event happened before itself: b#1 → a#1 → b#1"
+    )
+    assert refusal(spark, [replace(a, seq=0)]) == (
+        'an event of process "a" has the seq 0; seq must be an integer from 1'
+    )
+
+
+def test_an_empty_log_has_an_empty_order(spark: SparkSession) -> None:
+    ordered = order_events(frame(spark, []))
+    assert ordered.rows.collect() == []
+    assert ordered.faults == ()
+
+
+@real_traces
+@pytest.mark.parametrize("path", sorted(EVENTS.glob("*.jsonl.gz")), ids=lambda path: path.name.split(".")[0])
+def test_real_executions_are_ordered_as_defined(spark: SparkSession, path: Path) -> None:
+    events = read_trace(path)
+    with gzip.open(path) as stream:
+        times = [json.loads(line).get("time") for line in stream]
+    floats = any(isinstance(time, float) for time in times)
+    log = frame(spark, shuffled(events), floats)
+    assert found(log.transform(causal_order())) == by_definition(events)

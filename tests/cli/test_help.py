@@ -1,0 +1,104 @@
+"""Every example in the help of every command works, on small data made here."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from pyspark.sql import SparkSession
+
+from causet import Stamper
+from causet.cli import COMMANDS, cli
+from tests.docs.test_readme import repository, shop
+from tests.helpers.places import ROOT
+from tests.helpers.snippets import run_command
+
+ELSEWHERE = ("causet demo", "kafka://")
+"""Run by tests of their own, and with the README."""
+IN_README = {line.partition("#")[0].strip() for line in (ROOT / "README.md").read_text().splitlines()}
+"""Run there, with the same words."""
+SLOW = {"causet compare", "causet explore --protocol histories --links cycle -n 4"}
+FINDINGS = ("--as-printed M3",)
+"""What is there to show a finding exits with 1."""
+LOG = 'a {"a": 1}\nasks\nb {"a": 1, "b": 1}\nanswers\n'
+SPANS = [
+    {"traceId": "t", "spanId": "1", "startTimeUnixNano": 5, "endTimeUnixNano": 9, "name": "order"},
+    {"traceId": "t", "spanId": "2", "parentSpanId": "1", "startTimeUnixNano": 6, "endTimeUnixNano": 8},
+]
+
+
+def examples() -> list[str]:
+    above = click.Context(cli, info_name="causet")
+    found: list[str] = []
+    for name in COMMANDS:
+        command = cli.get_command(above, name)
+        assert command is not None and command.help
+        found += re.findall(r"^ +(causet .*)$", command.help.partition("Example")[2], re.MULTILINE)
+    return found
+
+
+def test_every_command_has_one() -> None:
+    assert {line.split()[1] for line in examples()} == set(COMMANDS)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> Path:
+    """With a file for every name that the examples use."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    repository(tmp_path)
+    (tmp_path / "schedules").symlink_to(ROOT / "schedules")
+    for name in ("trace", "before", "after"):
+        seed = len(name)
+        made = f"causet simulate --protocol vector -n 4 -m 40 --seed {seed} -o {name}.jsonl"
+        assert run_command(made)[0] == 0
+    for made in ("trace.parquet", "messages.jsonl --to cloudevents"):
+        assert run_command(f"causet convert trace.jsonl -o {made}")[0] == 0
+    for name in ("chord.log", "run.log"):
+        (tmp_path / name).write_text(LOG)
+    resource = {"attributes": [{"key": "service.name", "value": {"stringValue": "shop"}}]}
+    spans = {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": SPANS}]}]}
+    (tmp_path / "spans.json").write_text(json.dumps(spans))
+    (tmp_path / "orders.csv").write_text("order,reply_to,shop\n1,,a\n2,1,b\n")
+    write(tmp_path / "inbox/1.jsonl", shop(30))
+    parents: list[dict[str, Any]] = [
+        {"id": "answer", "causationid": "question"},
+        {"id": "question", "causationid": None},
+    ]
+    write(tmp_path / "events/1.jsonl", parents)
+    return tmp_path
+
+
+def write(file: Path, rows: list[dict[str, Any]]) -> None:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def hold_back(folder: Path) -> None:
+    """A checkpoint in which anna's seventh message waits for her sixth."""
+    anna = Stamper("anna", "chat")
+    sent = [anna.stamp({"number": number}) for number in range(1, 8)]
+    write(folder / "chat/1.jsonl", [each for each in sent if each["sequence"] != sent[5]["sequence"]])
+    assert run_command("causet deliver chat chatted --missing wait --checkpoint state --buckets 2")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(line, id=line.removeprefix("causet "), marks=(pytest.mark.soak,) if line in SLOW else ())
+        for line in examples()
+        if not any(text in line for text in ELSEWHERE) and line not in IN_README
+    ],
+)
+def test_the_example_works(line: str, folder: Path) -> None:
+    if "--checkpoint state" in line and "explain" in line:
+        hold_back(folder)
+    wanted = 1 if any(text in line for text in FINDINGS) else 0
+    code, said = run_command(line.partition(" > ")[0])
+    assert code == wanted, said
+    made = re.findall(r"(?:-o|--report|delivered|merged) (\S+\.\w+)", line)
+    assert all((folder / name).stat().st_size for name in made)

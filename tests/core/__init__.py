@@ -1,0 +1,1 @@
+"""The engine, the stamps, the simulator and the checker."""

@@ -1,0 +1,1 @@
+"""README and documents: every command and snippet in them runs."""

@@ -1,0 +1,111 @@
+"""Messages on their way to Spark: from simulated executions, disordered, with losses and copies."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from causet.check.oracle import judge
+from causet.formats.messages import messages_of
+from causet.model import Event
+from tests.core.test_random_runs import random_execution
+
+SHAPES = ("matrix", "histories", "slow", "vector", "fifo")
+"""Protocols whose runs have every shape of targets and groups between them, and one that delivers in no
+causal order itself."""
+SCHEMA = "receiver string, source string, sequence string, causaldeps string, subject string"
+Message = dict[str, Any]
+
+
+class Streams:
+    """The messages of several executions, each receiver's a stream of its own, called `run/receiver`."""
+
+    def __init__(self, seed: int, runs: int, most: int = 400) -> None:
+        self.runs: dict[str, list[Event]] = {}
+        self.messages: list[Message] = []
+        draw = random.Random(seed)
+        for number in range(runs):
+            name = f"{number:02}"
+            events = random_execution(SHAPES[number % len(SHAPES)], seed + number).events
+            self.runs[name] = events
+            for message in messages_of(events):
+                self.messages.append({**message, "receiver": f"{name}/{message['receiver']}"})
+        self.messages = self.messages[:most]
+        draw.shuffle(self.messages)
+
+    def damaged(self, seed: int, loss: float) -> list[Message]:
+        """Some lost, some twice, in another order."""
+        draw = random.Random(seed)
+        kept = [message for message in self.messages if draw.random() >= loss]
+        kept += [message for message in kept if draw.random() < 0.1]
+        draw.shuffle(kept)
+        return kept
+
+    def violations(self, delivered: dict[str, list[str]]) -> int:
+        """What the oracle finds if somebody who sends nothing delivers these messages, by receiver, in this
+        order."""
+        found = 0
+        for name, events in self.runs.items():
+            watched = {
+                receiver: each for receiver, each in delivered.items() if receiver.startswith(f"{name}/")
+            }
+            changed = []
+            for event in events:
+                if event.kind == "send":
+                    watchers = [
+                        f"seen {receiver}" for receiver in watched if event.message in watched[receiver]
+                    ]
+                    event = replace(event, to=(*(event.to or ()), *watchers))
+                changed.append(event)
+            for receiver, subjects in watched.items():
+                changed += [
+                    Event(process=f"seen {receiver}", seq=seq, kind="deliver", message=subject)
+                    for seq, subject in enumerate(subjects, 1)
+                ]
+            verdict = judge(changed)
+            found += sum(each.process.startswith("seen ") for each in verdict.violations)
+            assert not any(process.startswith("seen ") for process, _ in verdict.duplicates)
+        return found
+
+
+def write_files(folder: Path, messages: Sequence[Message], size: int) -> Path:
+    """The messages as files of so many lines, which a stream reads one by one."""
+    folder.mkdir(parents=True)
+    for number, at in enumerate(range(0, len(messages), size)):
+        lines = "".join(json.dumps(message) + "\n" for message in messages[at : at + size])
+        file = folder / f"{number:05}.jsonl"
+        file.write_text(lines)
+        os.utime(file, (1_700_000_000 + number,) * 2)  # streams take the oldest file first
+    return folder
+
+
+SENT = pa.schema(
+    [
+        ("receiver", pa.string()),
+        ("source", pa.string()),
+        ("sequence", pa.int64()),
+        ("causaldeps", pa.string()),
+        ("subject", pa.string()),
+    ]
+)
+
+
+def write_parquet(folder: Path, messages: Sequence[Message], size: int, schema: pa.Schema = SENT) -> Path:
+    """The same as Parquet, with sequences that are numbers; beside what is there already."""
+    folder.mkdir(parents=True, exist_ok=True)
+    begun = len(list(folder.iterdir()))
+    for number, at in enumerate(range(0, len(messages), size), begun):
+        rows = [
+            {**row, "sequence": None if row.get("sequence") is None else int(row["sequence"])}
+            for row in messages[at : at + size]
+        ]
+        pq.write_table(pa.Table.from_pylist(rows, schema), folder / f"{number:05}.parquet")
+    return folder

@@ -1,0 +1,1 @@
+"""The kernels, held to the engine and the oracle."""

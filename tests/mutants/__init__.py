@@ -1,0 +1,1 @@
+"""Tests of tests: each rule broken, one at a time."""

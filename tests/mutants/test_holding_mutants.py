@@ -1,0 +1,317 @@
+"""Each rule of the kernel of `deliver`, dropped or weakened: random messages must show it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.helpers.mutating import Change, modules
+from tests.kernels import test_holding
+from tests.kernels.test_holding import compare, compare_circles
+from tests.streams.test_poisoned_deliver import (
+    check,
+    test_a_clock_that_is_set_back_does_not_prolong_patience,
+    test_a_forged_number_of_another_source_is_a_conflict_with_the_first_that_came,
+    test_a_heartbeat_is_counted_and_is_not_a_message,
+    test_what_follows_a_diverted_message_is_held_and_the_report_says_so,
+)
+
+MODULES = (
+    "streams.release",
+    "streams.marks",
+    "streams.holding",
+    "streams.bucket",
+)
+SEEDS = 60
+POISONED = 16
+RULES = [
+    getattr(test_holding, name)
+    for name in sorted(vars(test_holding))
+    if name.startswith("test_") and "of" in getattr(test_holding, name).__annotations__
+]
+"""Each a test of one rule, of a module."""
+TOLD = (
+    test_a_clock_that_is_set_back_does_not_prolong_patience,
+    test_a_forged_number_of_another_source_is_a_conflict_with_the_first_that_came,
+    test_a_heartbeat_is_counted_and_is_not_a_message,
+    test_what_follows_a_diverted_message_is_held_and_the_report_says_so,
+)
+
+
+def mutant(module: str, line: str, becomes: str, rule: str) -> Any:
+    return pytest.param(Change(f"streams.{module}", line, becomes), id=rule)
+
+
+MUTANTS = [
+    mutant(
+        "release", "number = row_number[row] - 1 if own", "number = 0 if own", "the previous of its source"
+    ),
+    mutant(
+        "release",
+        "if number <= prefix[stream]:\n                found",
+        "if number <= prefix[stream] + 1:\n                found",
+        "what is not delivered is waited for",
+    ),
+    mutant(
+        "release",
+        "if found[at] == ABSENT and _on_island",
+        "if False and _on_island",
+        "an island is delivered",
+    ),
+    mutant(
+        "release",
+        "if found >= 0 and status[found] == HELD:\n            next_watcher",
+        "if False:\n            next_watcher",
+        "a message that is here is waited for",
+    ),
+    mutant(
+        "release",
+        "        if found == ABSENT:\n            return False",
+        "        if False:\n            return False",
+        "one that is not here is waited for",
+    ),
+    mutant(
+        "release", "            status[row] = DELIVERED\n", "            pass\n", "what leaves is delivered"
+    ),
+    mutant("release", "            if unmet:\n", "            if False:\n", "who misses a cause is flagged"),
+    mutant("release", "            if claimed[row]:", "            if False:", "a named one is late"),
+    mutant(
+        "release",
+        "            drags = drags or overdue[row]\n",
+        "            drags = overdue[row]\n",
+        "those before it of its own source go along",
+    ),
+    mutant(
+        "release",
+        "rows.stream[row + 1] != rows.stream[row]:\n            drags = False",
+        "False:\n            drags = False",
+        "only those of its own source go along",
+    ),
+    mutant(
+        "release",
+        "            if at > rows.begin[stream]:\n                found = last_forced[at - 1]",
+        "            pass",
+        "the last one before a missing one is a cause",
+    ),
+    mutant(
+        "release",
+        "        if found >= 0 and found != row and forced[found] and status[found] == HELD:",
+        "        if False:",
+        "forced ones leave in causal order",
+    ),
+    mutant("release", "            return BEHIND", "            return FREE", "what moves is waited for"),
+    mutant(
+        "release",
+        "                            claimed[found] = True",
+        "                            pass",
+        "a held one that is named is late in the same step",
+    ),
+    mutant(
+        "release",
+        "        if stuck == count:\n            break",
+        "        break",
+        "a circle has to begin somewhere",
+    ),
+    mutant(
+        "release",
+        "        if at != ABSENT:\n            late[at] = True",
+        "        pass",
+        "a claim is remembered",
+    ),
+    mutant(
+        "release",
+        "delivered.begin, delivered.low, delivered.high, stream, rows.number[row] + 1",
+        "delivered.begin, delivered.low, delivered.high, stream, rows.number[row]",
+        "the one before an island is late",
+    ),
+    mutant(
+        "release",
+        "                    found[at] = LOST",
+        "                    pass",
+        "what is lost is not waited for",
+    ),
+    mutant("release", "last = delivered.begin[stream + 1] - 1 - most", "last = -1", "islands are bounded"),
+    mutant(
+        "release",
+        "keep = (delivered.since >= before) & (above <= most)",
+        "keep = above <= most",
+        "the diverted are forgotten",
+    ),
+    mutant(
+        "release",
+        "            if overdue[row] and status[row] == HELD:",
+        "            if status[row] == HELD:",
+        "only who is overdue is diverted",
+    ),
+    mutant(
+        "release",
+        "status[found] in (HELD, DIVERTED)",
+        "status[found] in (DIVERTED,)",
+        "a held cause is missing",
+    ),
+    mutant(
+        "release",
+        "prefix[stream] = max(prefix[stream], next_high)",
+        "pass",
+        "what is delivered is remembered",
+    ),
+    mutant(
+        "release",
+        "            elif ends > begin[stream] and next_low <= high[ends - 1] + 1:",
+        "            elif False:",
+        "islands come together",
+    ),
+    mutant("release", "index[i] = next_index[receiver[i]]", "index[i] = i", "an index goes on"),
+    mutant(
+        "holding",
+        "old |= is_delivered(self._gone(), new.stream, new.number)",
+        "pass",
+        "what was diverted is known",
+    ),
+    mutant(
+        "holding",
+        "old = is_delivered(self._delivered(), new.stream, new.number)",
+        "old = np.zeros(len(new.stream), np.bool_)",
+        "what was delivered is known",
+    ),
+    mutant("holding", "old |= self._is_held(new.stream, new.number)", "pass", "what is held is known"),
+    mutant(
+        "holding", "return order[~again], duplicate", "return order, duplicate", "of several one is taken"
+    ),
+    mutant(
+        "holding", "other = seen & (marked != mark[at])", "other = seen & False", "a conflict is no duplicate"
+    ),
+    mutant(
+        "holding",
+        "same = mark[order] == mark[order[first]]",
+        "same = np.ones(len(order), np.bool_)",
+        "a conflict within a batch is no duplicate",
+    ),
+    mutant(
+        "holding", "new.number > self.top[new.stream] + AHEAD", "new.number < 0", "too far ahead is refused"
+    ),
+    mutant(
+        "holding",
+        "np.maximum.at(self.top, accepted.stream, accepted.number)",
+        "pass",
+        "the largest number goes up",
+    ),
+    mutant(
+        "holding",
+        "keep &= since >= forget_before\n        order",
+        "pass\n        order",
+        "claims are forgotten",
+    ),
+    mutant("holding", "- first < MOST_CLAIMS", "- first < 10**9", "claims are bounded"),
+    mutant(
+        "holding",
+        "lexsort((-np.arange(len(by)), by))",
+        "lexsort((np.arange(len(by)), by))",
+        "new claims are kept",
+    ),
+    mutant(
+        "holding",
+        "mine = np.flatnonzero(self.stream_name == name)",
+        "mine = np.flatnonzero(self.stream_name == name)[:1]",
+        "what is lost is lost for every receiver",
+    ),
+    mutant(
+        "holding",
+        "self.touched[held.stream[left]] = now",
+        "self.touched[held.stream[left[counts]]] = now",
+        "a diverted id is remembered",
+    ),
+    mutant(
+        "holding",
+        "duplicate[at[seen]], forgotten[at[seen]] = True, False",
+        "pass",
+        "a known one in a closed hole is a duplicate",
+    ),
+    mutant("holding", "if messages.domain is not None:", "if False:", "domains number for themselves"),
+    mutant(
+        "marks",
+        "range(len(self.sizes) - 1, -1, -1)",
+        "range(len(self.sizes) - 1, len(self.sizes) - 2, -1)",
+        "older fingerprints are known",
+    ),
+    mutant(
+        "marks",
+        "stream, number, mark = _merged(*(np.concatenate(each) for each in both))",
+        "stream, number, mark = (np.concatenate(each) for each in both)",
+        "segments that become one stay sorted",
+    ),
+    mutant(
+        "marks",
+        "        keep &= number > np.repeat(least, sizes)\n",
+        "",
+        "old fingerprints are dropped",
+    ),
+    mutant(
+        "marks",
+        "keep = stream >= 0\n",
+        "keep = stream >= -1\n",
+        "fingerprints of forgotten streams are dropped",
+    ),
+    mutant("holding", "        self._tidy_receivers()\n", "", "receivers that got nothing are forgotten"),
+    mutant("bucket", "now = self.holding.not_before(now)", "pass", "time does not go back"),
+    mutant(
+        "bucket",
+        "ended = max([ended, *self.holding.clock.tolist()])",
+        "pass",
+        "the end of the input is after all that came",
+    ),
+    mutant("bucket", "bad &= ~beats", "beats &= ~bad", "a heartbeat is not refused"),
+    mutant("bucket", "self._counts[HEARTBEATS] += taken.heartbeats", "pass", "heartbeats are counted"),
+    mutant("bucket", "self._counts[DIVERTED] += len(problems)", "pass", "refused rows are counted"),
+    mutant("bucket", "self._counts[CONFLICTS] += len(conflicts)", "pass", "conflicts are counted"),
+    mutant("bucket", "self._counts[DUPLICATES] += outcome.duplicates", "pass", "duplicates are counted"),
+    mutant("bucket", "problems[row] = faults[row].as_py()", "pass", "a row with a fault is refused"),
+    mutant("bucket", 'blocked += ", which was diverted"', "pass", "a diverted cause is named as such"),
+    mutant(
+        "bucket", "named = bad & ~unreadable", "named = bad & unreadable", "only a readable number is noted"
+    ),
+    mutant(
+        "holding",
+        "overdue = held.arrival <= overdue_since",
+        "overdue = held.arrival < overdue_since",
+        "patience ends when it ends",
+    ),
+    mutant(
+        "holding",
+        "moved[self.stream], moved[self.cause_stream]\n\n    def _add_receivers",
+        "self.stream, self.cause_stream\n\n    def _add_receivers",
+        "streams keep their messages",
+    ),
+    mutant("holding", "keep[self.cause_stream] = True", "pass", "a stream that is waited for stays"),
+]
+
+
+def survives(made: dict[str, Any]) -> bool:
+    module = made["streams.holding"]
+    for seed in range(SEEDS):
+        for policy in ("wait", "flag", "divert"):
+            compare(policy, seed, module)
+        compare_circles(seed, module)
+    for rule in RULES:
+        rule(module)
+    for told in TOLD:
+        told(made)
+    for seed in range(POISONED):
+        check(seed, ("wait", "flag", "divert")[seed % 7 % 3], made)
+    return True
+
+
+def test_unchanged_nothing_is_found() -> None:
+    with modules(None, MODULES) as made:
+        assert survives(made)
+
+
+@pytest.mark.parametrize("change", MUTANTS)
+def test_a_broken_rule_is_found(change: Change) -> None:
+    with modules(change, MODULES) as made:
+        try:
+            survives(made)
+        except (AssertionError, IndexError, KeyError, ValueError, AttributeError, TypeError):
+            return
+    pytest.fail("survived")

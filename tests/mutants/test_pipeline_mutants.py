@@ -1,0 +1,371 @@
+"""Each rule of the kernels and of the tasks around them, dropped or weakened: random logs must show it.
+
+The tasks run here as they run in Spark's workers, one after the other, on rows that a test makes; the kernels
+run as plain Python, so that a mutant need not be compiled. A mutant is a change to one line of one module.
+What is compared are the definitions: blocks, repaired times and positions word by word, verdicts by the
+oracle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from causet.check.oracle import judge
+from causet.model import Event
+from tests.batch.test_spark_order import by_definition
+from tests.helpers.logs import many_logs, random_log
+from tests.helpers.mutating import Change, modules
+
+MODULES = (
+    "logs.waiting",
+    "logs.causal_pass",
+    "logs.levels",
+    "logs.verify",
+    "skeleton.skeleton",
+    "skeleton.task",
+    "batch.findings",
+    "batch.order",
+    "batch.verify",
+)
+
+
+class Log:
+    """The rows of a log, and its numbers, as the census and Spark make them."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.events = sorted(events, key=lambda event: (event.process, event.seq))
+        self.processes = sorted({event.process for event in events})
+        counts = [sum(event.process == name for event in events) for name in self.processes]
+        self.first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        in_order = [
+            event.seq == number - self.first[self.processes.index(event.process)] + 1
+            for number, event in enumerate(self.events)
+        ]
+        self.own_ids = not all(in_order) or any(e.id != f"{e.process}#{e.seq}" for e in events)
+
+    def batch(self) -> pa.RecordBatch:
+        kinds = ["local", "send", "receive", "deliver"]
+        events = self.events
+        return pa.RecordBatch.from_pydict(
+            {
+                "number": pa.array(range(len(events)), pa.int64()),
+                "time": pa.array([event.time for event in events], pa.int64()),
+                "id": pa.array([event.id for event in events]),
+                "parents": pa.array([list(event.parents) for event in events], pa.list_(pa.string())),
+                "kind": pa.array([kinds.index(event.kind) for event in events], pa.int8()),
+                "message": pa.array([event.message for event in events], pa.string()),
+                "control": pa.array([event.control for event in events]),
+                "to": pa.array([list(event.to or ()) for event in events], pa.list_(pa.string())),
+            }
+        )
+
+    def blobs(self, made: dict[str, Any], deliveries: bool) -> list[pa.RecordBatch]:
+        skeleton = made["skeleton.skeleton"]
+        packer = skeleton.Packer(
+            names=pa.array(self.processes, pa.string()),
+            first=self.first,
+            floats=False,
+            own_ids=self.own_ids,
+            parents=True,
+            messages=True,
+            deliveries=deliveries,
+            buckets=3,
+            key=7,
+        )
+        packed = packer(iter([self.batch()]))
+        return list(skeleton.Matcher(deliveries, self.first)(packed))
+
+
+def ordered(made: dict[str, Any], log: Log) -> list[tuple[str, int, Any]]:
+    """(id, block, repaired) in the order of positions."""
+    task = made["batch.order"].LevelsTask(log.first, False)
+    found = pa.Table.from_batches(list(task(iter(log.blobs(made, deliveries=False)))))
+    chunks = found.filter(found.column("note").is_null())
+    block, repaired, position = (
+        [value for chunk in chunks.column(name).to_pylist() for value in chunk]
+        for name in ("block", "repaired", "position")
+    )
+    assert sorted(position) == list(range(len(log.events)))
+    rows = zip(position, (event.id for event in log.events), block, repaired, strict=True)
+    return [(id, level, time) for _, id, level, time in sorted(rows)]
+
+
+def check_order(made: dict[str, Any], seed: int) -> None:
+    events = random_log(seed)
+    assert ordered(made, Log(events)) == by_definition(events)
+
+
+def check_verdict(made: dict[str, Any], seed: int) -> None:
+    """The messages of every sender judged by a task of their own."""
+    log = Log(random_log(seed))
+    blobs = log.blobs(made, deliveries=True)
+    tables = []
+    notes: dict[str, int] = {}
+    for sender in range(len(log.processes)):
+        task = made["batch.verify"].VerifyTask(
+            tuple(log.processes), log.first, False, [np.array([sender])], 1
+        )
+        table = pa.Table.from_batches(list(task(iter(blobs))))
+        noted, size = made["batch.verify"]._noted(table)
+        notes = noted.counts
+        rows = table.filter(table.column("note").is_null()).drop_columns("note")
+        assert rows.num_rows == size
+        tables.append(rows)
+    findings = made["batch.findings"]
+    settled = findings.settle(log.first, pa.concat_tables(tables)).to_pylist()
+    expected = judge(log.events)
+
+    def pairs(what: int) -> list[tuple[str, str | None]]:
+        return sorted(
+            (row["process"], log.events[row["send"]].message) for row in settled if row["what"] == what
+        )
+
+    assert pairs(findings.EARLY) == sorted((v.process, v.delivered) for v in expected.violations)
+    known = [pair for pair in expected.duplicates if pair not in expected.unsent]
+    assert pairs(findings.AGAIN) == sorted(known)
+    assert pairs(findings.STRANGER) == sorted(expected.strangers)
+    assert pairs(findings.NEVER) == sorted(expected.undelivered)
+    assert notes.get("messages", 0) == expected.messages
+    assert notes.get("deliveries", 0) == expected.deliveries
+    assert notes.get("unknown parent", 0) == len(expected.unknown_parents)
+
+
+CHECKS = {"order": check_order, "verdict": check_verdict}
+SEEDS = range(300)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_unchanged_they_do_what_the_definitions_say(check: str) -> None:
+    assert len(judge(many_logs(SEEDS)).violations) > 100
+    with modules(None, MODULES) as made, np.errstate(over="ignore"):
+        for seed in SEEDS:
+            CHECKS[check](made, seed)
+
+
+MUTANTS: list[Any] = []
+
+
+def mutant(check: str, module: str, line: str, becomes: str, name: str) -> None:
+    MUTANTS.append(pytest.param(check, Change(module, line, becomes), id=name.replace(" ", "-")))
+
+
+mutant(
+    "order",
+    "logs.levels",
+    "level[p] = max(level[p], view.word[its_place])",
+    "pass",
+    "blocks of other processes do not count",
+)
+mutant(
+    "order",
+    "logs.levels",
+    "latest[p] = max(latest[p], view.time[its_place])",
+    "pass",
+    "times of other processes do not count",
+)
+mutant("order", "logs.levels", "level[p] += 1", "level[p] = max(level[p], 1)", "a block is no larger")
+mutant(
+    "order",
+    "logs.levels",
+    "latest[p] = max(latest[p], view.time[place])",
+    "latest[p] = view.time[place]",
+    "repaired times fall",
+)
+mutant(
+    "order",
+    "logs.levels",
+    "if view.word[its_place] == 0:",
+    "if False:",
+    "an event does not wait for its causes",
+)
+mutant(
+    "order",
+    "logs.waiting",
+    "process = waiting.next_watcher[process]",
+    "process = NOBODY",
+    "one of several that wait is woken",
+)
+mutant(
+    "order",
+    "logs.waiting",
+    "waiting.next_watcher[process] = waiting.watcher[at]",
+    "waiting.next_watcher[process] = NOBODY",
+    "the last that waits is remembered",
+)
+mutant(
+    "order",
+    "logs.causal_pass",
+    "(block[q] < its_block or (block[q] == its_block and q < p))",
+    "q < p",
+    "equal times are not told apart by blocks",
+)
+mutant(
+    "order",
+    "logs.causal_pass",
+    "(block[q] == its_block and q < p)",
+    "(block[q] == its_block and q > p)",
+    "equal blocks go by processes backwards",
+)
+mutant(
+    "order",
+    "logs.causal_pass",
+    "if repaired[q] < its_time or (",
+    "if repaired[q] > its_time or (",
+    "late events first",
+)
+mutant(
+    "order",
+    "skeleton.skeleton",
+    "known = (process != ABSENT) & (seq <= count[process])",
+    "known = process != ABSENT",
+    "a parent beyond the last event is known",
+)
+mutant(
+    "order",
+    "skeleton.skeleton",
+    "effects, cause_events = events[met], events[causes]",
+    "effects, cause_events = events[met][1:], events[causes][1:]",
+    "a reference is lost",
+)
+mutant(
+    "verdict",
+    "logs.verify",
+    "covered = flying.stamp[slot, column] - (1 if column == own else 0)",
+    "covered = flying.stamp[slot, column]",
+    "a message precedes itself",
+)
+mutant(
+    "verdict",
+    "logs.verify",
+    "covered = flying.stamp[slot, column] - (1 if column == own else 0)",
+    "covered = flying.stamp[slot, column] - 1",
+    "the last message of another does not precede",
+)
+mutant(
+    "verdict",
+    "logs.verify",
+    "columns.knows[p, :] = np.maximum(columns.knows[p, :], flying.stamp[slot, :])",
+    "pass",
+    "deliveries teach nothing",
+)
+mutant(
+    "verdict",
+    "logs.verify",
+    "columns.knows[p, column] = number",
+    "pass",
+    "a sender forgets what it sent",
+)
+mutant(
+    "verdict",
+    "logs.verify",
+    "if columns.queue[first] <= covered:",
+    "if columns.queue[first] < covered:",
+    "the newest message known does not count",
+)
+mutant(
+    "verdict",
+    "logs.verify",
+    "if columns.arrived[begin + low]:",
+    "if False:",
+    "a duplicate goes unseen",
+)
+mutant(
+    "verdict",
+    "logs.verify",
+    "columns.arrived[begin + low] = True",
+    "pass",
+    "a delivery is not crossed off",
+)
+mutant(
+    "verdict",
+    "logs.verify",
+    "_find(columns, STRANGER, e, send, column, send)",
+    "pass",
+    "a stranger goes unseen",
+)
+mutant(
+    "verdict",
+    "logs.verify",
+    "    while columns.head[pair] < columns.tail[pair] and columns.arrived[begin + columns.head[pair]]:",
+    "    if columns.head[pair] < columns.tail[pair] and columns.arrived[begin + columns.head[pair]]:",
+    "what came early is waited for again",
+)
+mutant(
+    "verdict",
+    "logs.verify",
+    "continue  # the same target twice",
+    "pass",
+    "a target named twice counts twice",
+)
+mutant(
+    "verdict",
+    "skeleton.skeleton",
+    "np.logical_or.at(hidden, causes, control[met])",
+    "pass",
+    "control is known at the send alone",
+)
+mutant(
+    "verdict",
+    "skeleton.skeleton",
+    "delivered = (what[met] == NAMES_DELIVERED) & ~hidden[causes]",
+    "delivered = what[met] == NAMES_DELIVERED",
+    "control messages are judged",
+)
+mutant(
+    "verdict",
+    "batch.findings",
+    "early = early[~np.isin(delivery[early], delivery[again])]",
+    "",
+    "a second delivery is too early again",
+)
+mutant(
+    "verdict",
+    "batch.findings",
+    "again = np.concatenate([np.flatnonzero(what == AGAIN), later])",
+    "again = np.flatnonzero(what == AGAIN)",
+    "strangers may repeat",
+)
+mutant(
+    "verdict",
+    "batch.findings",
+    "early = early[np.diff(delivery[early], prepend=-1) != 0]",
+    "",
+    "a delivery is too early once per sender",
+)
+
+
+@pytest.mark.parametrize(("check", "change"), MUTANTS)
+def test_the_mutant_is_killed(check: str, change: Change) -> None:
+    with modules(change, MODULES) as made, np.errstate(over="ignore"):
+        for seed in SEEDS:
+            try:
+                CHECKS[check](made, seed)
+            except (AssertionError, ArithmeticError, LookupError, ValueError, KeyError):
+                return
+    pytest.fail("survived")
+
+
+def test_links_do_not_depend_on_the_order_in_which_blobs_arrive() -> None:
+    """Spark compares what a task gave before an executor died with what it gives when it is run again."""
+    from causet.spark.skeleton.skeleton import Matcher, Packer
+
+    events = many_logs(range(40))
+    log = Log(events)
+    packer = Packer(pa.array(log.processes, pa.string()), log.first, False, True, True, True, True, 3, 7)
+    rows = log.batch()
+    packed = [blob for at in range(0, rows.num_rows, 100) for blob in packer(iter([rows.slice(at, 100)]))]
+    assert len(packed) > 30
+
+    def matched(blobs: list[pa.RecordBatch]) -> list[tuple[object, ...]]:
+        found = pa.Table.from_batches(list(Matcher(True, log.first)(iter(blobs)))).to_pylist()
+        return sorted((row["what"], row["bucket"], row["blob"]) for row in found)
+
+    expected = matched(packed)
+    for seed in range(5):
+        assert matched(Random(seed).sample(packed, len(packed))) == expected

@@ -1,0 +1,1774 @@
+"""Each rule of the merge of streams, of stamping, and of sinks and checkpoints, dropped or weakened: a check
+that passes without the change must show it.
+
+The definitions are here once more, in a few naive lines; nothing that is expected was computed by the code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import count
+from pathlib import Path
+from random import Random
+from tempfile import mkdtemp
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from causet.model import BadInput, BadStamp, CausetError
+from causet.spark.streams.checkpoint import Checkpoint, read_checkpoint
+from causet.spark.streams.merge_rows import Times, problems
+from causet.spark.streams.pack import FAULT, SIZE
+from causet.stamp import HEARTBEAT
+from tests.helpers.mutating import Change, modules
+from tests.helpers.stream_faults import (
+    IS_BEAT,
+    Defined,
+    Handle,
+    MergeInMemory,
+    Message,
+    beat,
+    check_books,
+    message,
+)
+
+Check = Callable[[dict[str, Any], Path], None]
+FOUND = (AssertionError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError, CausetError)
+FOUND_TOO = (OSError, pa.ArrowException, Warning)
+MUTANTS: list[Any] = []
+CHECKS: dict[str, tuple[Check, tuple[str, ...]]] = {}
+"""By name: the check, and the modules that it makes anew."""
+
+
+def check_of(*names: str) -> Callable[[Check], Check]:
+    def noted(check: Check) -> Check:
+        CHECKS[check.__name__.removeprefix("check_")] = check, names
+        return check
+
+    return noted
+
+
+def mutant(check: str, module: str, line: str, becomes: str, rule: str) -> None:
+    MUTANTS.append(pytest.param(check, Change(module, line, becomes), id=rule.replace(" ", "-")))
+
+
+# ---------------------------------------------------------------- the merge, by its definition
+
+SLICE = 20
+DOMAINS = (None, None, None, "all", "b")
+
+
+class Messages:
+    """Batches of messages whose times often coincide, with heartbeats, copies, conflicts, a second domain and
+    rows that are not messages; most of them about in the order of time."""
+
+    def __init__(self, seed: int, merging: Any) -> None:
+        draw = Random(seed)
+        epsilon, delta = draw.choice([0, 3, 10]), draw.choice([0, 15, 60])
+        names = draw.sample(["b", "a", "Z", "ä", "b1"], draw.randint(2, 4))
+        buckets = draw.randint(1, 4)
+        self.settings = merging.MergeSettings(
+            draw.choice([merging.Times(), merging.Times("rc", "r", "sequence")]),
+            epsilon,
+            delta,
+            tuple(draw.sample([*names, "x"], draw.choice([0, 1, 1, 5]) % (len(names) + 1))),
+            tuple(draw.sample([*names, "x"], draw.choice([0, 0, 1]))),
+            draw.choice([delta + 3 * epsilon, 25, 200]),
+            buckets,
+            draw.randint(1, buckets),
+            99,
+        )
+        if "x" in self.settings.sources and draw.random() < 0.7:
+            names.append("x")
+        numbers = {name: count(1) for name in names}
+        sent: list[Message] = []
+        rows: list[tuple[float, int, Message]] = []
+        for at in range(draw.randint(10, 60)):
+            now = at * draw.choice([3, 12])
+            name = draw.choice(names)
+            r = now + draw.randint(0, 4)
+            rc = r + draw.randint(0, min(4, 2 * epsilon + 1))
+            row = {
+                **message(name, next(numbers[name]), rc, r, f"m{at}"),
+                "causaldomain": draw.choice(DOMAINS),
+            }
+            kind = draw.random()
+            if kind < 0.1:
+                row = beat(name, rc, r)
+            elif kind < 0.2:
+                row["code"] = draw.randrange(8)
+                row[FAULT] = "for its own reason" if row["code"] == 0 else None
+                if draw.random() < 0.5:
+                    row["r" if row["code"] > 1 else "source"] = None
+                else:
+                    row["r"] = row["rc"] = 10**6
+            elif kind < 0.25:
+                row |= {"code": 8, "too large": True, SIZE: 100 + at}
+            else:
+                sent.append(row)
+            if kind > 0.75:
+                again = {**draw.choice(sent)}
+                which = draw.random()
+                if which < 0.2:  # not a copy: it has another time
+                    name = draw.choice(["rc", "r"])
+                    again |= {name: again[name] + (1 if name == "rc" else -1), "subject": f"n{at}"}
+                elif which < 0.4:  # nor this one, of another domain
+                    again |= {"causaldomain": draw.choice(["b", "z"]), "subject": f"d{at}"}
+                elif which < 0.6:
+                    again |= {"subject": f"c{at}"}
+                elif again["causaldomain"] in (None, "all"):
+                    again["causaldomain"] = draw.choice([None, "all"])
+                rows.append((now + draw.choice([0, 5, 80, 300]), len(rows), again))
+            rows.append((now + draw.choice([0, 5, 30, delta + epsilon, 150]), len(rows), row))
+        last = max(now for now, _, _ in rows)
+        rows += [(last + 1, len(rows), beat(name, 2000, 2000)) for name in names]
+        whole = [row for _, _, row in sorted(rows, key=lambda each: each[:2])]
+        self.batches: list[list[Message]] = []
+        while whole:
+            size = draw.choice([1, 4, 9, 30])
+            self.batches.append(whole[:size])
+            whole = whole[size:]
+        self.draw = draw
+
+
+MERGE = (
+    "rcclock",
+    "streams.pack",
+    "streams.state",
+    "streams.merge_rows",
+    "streams.merge_stream",
+)
+
+
+@check_of(*MERGE)
+def check_merge(made: dict[str, Any], folder: Path) -> None:
+    """Random batches, split among workers; what leaves, in which order, from where, and what is told."""
+    merging = made["streams.merge_stream"]
+    merging.SLICE, made["streams.pack"].BLOB_ROWS, made["streams.state"].OUT_ROWS = SLICE, 7, 2
+    for seed in range(60):
+        case = Messages(seed, merging)
+        more = ("causaldomain", FAULT, SIZE)
+        query, defined = MergeInMemory(merging, case.settings, more), Defined(case.settings)
+        held = 0
+        for batch in case.batches:
+            first = defined.bound
+            expected = defined.step(batch)
+            middle = case.draw.randint(0, len(batch))
+            left = query.step([share for share in (batch[:middle], batch[middle:]) if share], case.draw)
+            check_rows(left.rows, expected)
+            check_layout(left, defined, first)
+            check_reports(left.reports, batch, expected, defined)
+            held = check_books(left.reports, held)
+            check_state(query, defined)
+
+
+def check_rows(rows: list[Message], expected: dict[str, list[Message]]) -> None:
+    for status, wanted in expected.items():
+        mine = [row["subject"] for row in rows if row["status"] == status]
+        named = [row["subject"] for row in wanted]
+        assert (mine if status == "delivered" else sorted(mine)) == (
+            named if status == "delivered" else sorted(named)
+        )
+    assert len(rows) == sum(map(len, expected.values()))
+    places = [list(expected).index(row["status"]) for row in rows]
+    assert places == sorted(places), "what is released stands behind what leaves by the side"
+    said = {row["subject"]: row for row in expected["diverted"]}
+    for row in rows:
+        assert (row["problem"] is None) == (row["status"] != "diverted")
+        if row["status"] == "diverted":
+            assert word_of(said[row["subject"]]) in row["problem"]
+        assert not [name for name in row if name.startswith("__causet_")]
+
+
+def word_of(row: Message) -> str:
+    """A part of the problem that is told about a row."""
+    if row.get("code") is None:
+        return f"has the number of another message: source {row['source']}, sequence {row['sequence']}, but"
+    if row["code"] == 0:
+        return "for its own reason"
+    if row.get("too large"):
+        return f"is larger than the sink takes: {row[SIZE]} bytes, 99 at most"
+    return problems(0)[row["code"]].partition(" above")[0]
+
+
+def check_layout(left: Any, defined: Defined, first: int | None) -> None:
+    """The stretch of time that is released is cut evenly, at slices, into as many pieces as there are
+    partitions."""
+    parts = defined.settings.parts
+    placed = [
+        (part, defined_rc(row, defined) // SLICE)
+        for part, row in zip(left.parts, left.rows, strict=True)
+        if row["status"] == "delivered"
+    ]
+    assert all(0 <= part < parts for part in left.parts)
+    if not placed or defined.bound is None:
+        return
+    begin = (min(defined.came) if first is None else first) // SLICE
+    width = -(-((defined.bound - 1) // SLICE - begin + 1) // parts)
+    for part, at in placed:
+        assert all(abs(at - other) < width for its, other in placed if its == part)
+
+
+def defined_rc(row: Message, defined: Defined) -> int:
+    (rc,) = {each["rc"] for each in defined.gone if each["subject"] == row["subject"]}
+    return int(rc)
+
+
+def check_reports(
+    reports: list[Message], batch: list[Message], expected: dict[str, list[Message]], defined: Defined
+) -> None:
+    names = ("read", "delivered", "late", "diverted", "refused", "conflicts", "duplicates", "heartbeats")
+    told = {name: sum(each[name] for each in reports) for name in names}
+    aside = [row for row in expected["diverted"] if row not in defined.conflicts]
+    assert told == {
+        "read": len(batch),
+        "delivered": len(expected["delivered"]),
+        "late": len(expected["late"]),
+        "diverted": len(aside),
+        "refused": len([row for row in aside if not row.get("too large")]),
+        "conflicts": len(defined.conflicts),
+        "duplicates": defined.duplicates,
+        "heartbeats": len([row for row in batch if row.get("code") == IS_BEAT]),
+    }
+    assert len(reports) == defined.settings.buckets
+    assert {each["part"] for each in reports} == {0}
+    assert sum(each["held"] for each in reports) == len(defined.held)
+    assert {each["bound"] for each in reports} == {defined.bound}
+    oldest = [each["oldest"] for each in reports if each["held"]]
+    assert min(oldest, default=None) == min((row["rc"] for row in defined.held), default=None)
+    smallest, name = defined.slowest()
+    when = "no time" if smallest is None else smallest
+    blocked = f"{name}, heard of last at {when}" if name is not None else None
+    assert {each["blocked"] for each in reports if each["held"]} <= {blocked}
+
+
+def check_state(query: MergeInMemory, defined: Defined) -> None:
+    """A segment stays for as long as a row in it is held; a domain, for as long as a message is known."""
+    for handle in query.handles:
+        assert handle.head.now is not None
+        memory = query.module.Memory.from_bytes(handle.head.now[3])
+        least = 0 if defined.bound is None else defined.bound - defined.settings.horizon
+        known = [*defined.held, *(row for row in defined.gone if row["rc"] >= least)]
+        named = {row.get("causaldomain") or "all" for row in known}
+        assert len(memory.domains) < 2 or set(memory.domains) <= named
+        assert {number for (number,) in handle.rows.values} == {int(each) >> 32 for each in memory.place}
+        kept = [query.module.from_blob(blob).num_rows for (blob,) in handle.rows.values.values()]
+        assert sum(kept) >= len(memory.place)
+
+
+@check_of(*MERGE)
+def check_strict(made: dict[str, Any], folder: Path) -> None:
+    """What would be diverted ends the query, and is named."""
+    merging = made["streams.merge_stream"]
+    settings = merging.MergeSettings(merging.FOUND, 5, 0, (), (), 200, 2, 2, None, True)
+    fine, other = message("a", 1, 100, 100, "one"), message("a", 1, 100, 100, "another one")
+    query = MergeInMemory(merging, settings, (FAULT, "type"))
+    query.step([[fine, fine, beat("a", 200, 200)]], now=300)
+    number = "a row (source a, sequence 1) has the number of another message: source a, sequence 1, but"
+    refuses(lambda: query.step([[other]], now=300), number)
+    refuses(
+        lambda: query.step([[{**fine, FAULT: "is not JSON"}]], now=300), "sequence 1) is not JSON; without"
+    )
+    nothing = "a row (without source and sequence) has no source; without --strict it is diverted"
+    refuses(lambda: query.step([[message(None, None, 1, 1, "")]], now=300), nothing)
+
+
+def merges(line: str, becomes: str, rule: str, module: str = "streams.merge_stream") -> None:
+    mutant("merge", module, line, becomes, rule)
+
+
+mutant("strict", "streams.merge_stream", "if self.settings.strict:", "if False:", "strict is strict")
+SLOWEST = "return min(found) if found else (NEVER, None)"
+merges(SLOWEST, "return max(found) if found else (NEVER, None)", "the slowest source counts")
+merges(
+    SLOWEST, "return sorted(found)[min(1, len(found) - 1)] if found else (NEVER, None)", "each source counts"
+)
+BOUND = "self.slowest()[0] - self.settings.delta - self.settings.epsilon"
+merges(BOUND, "self.slowest()[0] - self.settings.epsilon", "delta is waited for")
+merges(BOUND, "self.slowest()[0] - self.settings.delta", "epsilon is waited for")
+merges(f"max(before, {BOUND})", BOUND, "the bound never falls")
+merges(" if name not in self.settings.exclude]", "]", "who is excluded is not waited for")
+merges("**dict.fromkeys(self.settings.sources, NEVER), ", "", "an expected source is waited for")
+merges(
+    "np.maximum(memory.progress[numbers], list(progress.values()))",
+    "list(progress.values())",
+    "progress never falls",
+)
+merges("= max(value, seen.progress.get(name, NEVER))", "= value", "progress adds up")
+merges(
+    "np.maximum.at(largest, sources.indices.to_numpy(zero_copy_only=False), r)",
+    "largest[sources.indices.to_numpy(zero_copy_only=False)] = r",
+    "the largest r of a batch counts",
+)
+merges(
+    "yield seen.packed(self.settings.buckets)",
+    "yield seen.packed(1)",
+    "every bucket hears how far the sources are",
+)
+merges('late, free = keys["rc"] < before,', 'late, free = keys["rc"] < NEVER,', "who is late is marked")
+merges(
+    'late, free = keys["rc"] < before,',
+    'late, free = keys["rc"] <= before,',
+    "who stands at the bound is not late",
+)
+merges(', keys["rc"] < after', ', keys["rc"] <= after', "released is what is below the bound")
+merges("    if not same.any():", "    if True:", "copies are known")
+merges("here[:gone] = here[copies] = ", "here[:gone] = ", "copies are dropped")
+merges("= here[conflicts] = False", "= False", "a conflict is not merged")
+merges("other = prints != prints[stays]", "other = np.zeros(len(rows), np.bool_)", "a conflict is not a copy")
+merges("other = prints != prints[stays]", "other = ~first", "a copy is not a conflict")
+merges("return rows[~first & ~other]", "return rows[~first]", "a conflict is not counted as a copy too")
+merges("(rows, prints, rows >= known, group)", "(rows, prints, group)", "what was there before stays")
+merges("(rows, prints, rows >= known, group)", "(rows, rows >= known, group)", "the smallest one stays")
+merges(
+    "PRINT: fingerprints(table, payload).view(np.int64)",
+    "PRINT: fingerprints(table, []).view(np.int64)",
+    "the payload is compared",
+)
+merges("yield self._aside(conflicting)", "yield from ()", "a conflict leaves by the side")
+merges("pa.array(conflicts - known)", "pa.array(conflicts * 0)", "it is the conflict that leaves")
+merges(
+    "memory.held[key], new[key]]) for key in KEPT}\n        order",
+    "-1 - memory.held[key], new[key]]) for key in KEPT}\n        order",
+    "a copy of what is held is known",
+)
+merges(
+    "{key: np.concatenate([memory.released[key], memory.held[key], new[key]])",
+    "{key: np.concatenate([-1 - memory.released[key], memory.held[key], new[key]])",
+    "a copy of what was released is known",
+)
+for name in ("rc", "r", "source", "sequence", "domain"):
+    merges(
+        "    for key in KEYS:\n        same[1:]",
+        f"    for key in [each for each in KEYS if each != '{name}']:\n        same[1:]",
+        f"copies have the same {name}",
+    )
+ORDER = 'ascending(keys["rc"], keys["r"], source, keys["sequence"], domain)'
+merges(ORDER, 'ascending(keys["r"], source, keys["sequence"], domain)', "ordered by rc")
+merges(ORDER, 'ascending(keys["rc"], source, keys["sequence"], domain)', "ordered by r")
+merges(ORDER, 'ascending(keys["rc"], keys["r"], keys["sequence"], domain)', "ordered by source")
+merges(ORDER, 'ascending(keys["rc"], keys["r"], source, domain)', "ordered by sequence")
+merges(ORDER, 'ascending(keys["rc"], keys["r"], source, keys["sequence"])', "ordered by domain")
+merges(ORDER, 'ascending(keys["rc"], keys["r"], keys["sequence"], source, domain)', "source before sequence")
+merges(ORDER, 'ascending(keys["rc"], source, keys["r"], keys["sequence"], domain)', "r before source")
+merges(
+    'source = _ranks(self.memory.names, keys["source"])',
+    'source = keys["source"]',
+    "sources by name",
+)
+merges(
+    'domain = _ranks(self.memory.domains, keys["domain"])',
+    'domain = keys["domain"]',
+    "domains by name",
+)
+merges(
+    'np.argsort(np.argsort(np.array(names, object), kind="stable"))',
+    'np.argsort(np.array(names, object), kind="stable")',
+    "sources by their rank",
+)
+merges(".fill_null(ALL).dictionary", '.fill_null("").dictionary', "no domain is the domain all")
+merges("        memory.forget_domains()\n", "", "a domain without messages is forgotten")
+merges('each["domain"] = np.searchsorted(used, each["domain"])', "pass", "domains keep their names")
+merges(">= after - self.settings.horizon", ">= after", "released messages are remembered")
+merges(
+    ">= after - self.settings.horizon", ">= after - self.settings.horizon + 1", "remembered until the horizon"
+)
+merges(">= after - self.settings.horizon", ">= NEVER", "what is beyond the horizon is forgotten")
+merges("part = (max(at, low) - low) *", "part = (at % 2) *", "partitions stand in the order of time")
+merges("part = (max(at, low) - low) *", "part = 0 *", "every partition has its piece of time")
+merges("// (high - low + 1)", "// max(high - low, 1)", "no partition beyond the last")
+merges("(after - 1) // SLICE", "after // SLICE + 1", "the stretch ends below the bound")
+merges("first = before if before != NEVER else memory.lowest", "first = before", "a stretch begins somewhere")
+merges(
+    "first = before if before != NEVER else memory.lowest",
+    "first = memory.lowest",
+    "a stretch begins at the last bound",
+)
+merges(
+    "lowest if memory.lowest == NEVER else min(memory.lowest, lowest)",
+    "lowest",
+    "the lowest of all batches counts",
+)
+merges("least if seen.lowest is None else min(seen.lowest, least)", "least", "the lowest of a batch counts")
+merges("order = np.flatnonzero(~beats)", "order = np.arange(len(beats))", "a heartbeat is no message")
+merges(
+    "fine = fine.filter(pa.array(stamped))",
+    "fine = fine.drop_null()",
+    "a refused row is no progress",
+)
+merges("stamped = messages | beats | (codes", "stamped = messages | (codes", "a heartbeat is progress")
+merges(".index(TOO_LARGE))\n        if not", ".index(FAULTY))\n        if not", "a large message is progress")
+merges("seen.read += sum(batch.num_rows for batch in held)", "pass", "rows are counted where they are read")
+merges(
+    "seen.read += sum(batch.num_rows for batch in held)",
+    "seen.read = sum(batch.num_rows for batch in held)",
+    "all rows are counted",
+)
+merges("        if seen.read:\n", "        if seen.progress:\n", "rows that say nothing of sources count too")
+merges("seen.heartbeats += int(beats.sum())", "pass", "heartbeats are counted")
+merges("read=[self.read, *nothing]", "read=[self.read] * buckets", "a row is read once")
+merges("heartbeats=[self.heartbeats, *nothing]", "heartbeats=[self.heartbeats] * buckets", "beats once")
+merges("yield Row(part=0, slice=None", "yield Row(part=None, slice=None", "a report passes the shuffle")
+merges("refused=int((~large).sum())", "refused=len(codes)", "a large message is a message")
+merges("diverted=len(codes), ", "", "what is diverted is counted")
+merges("told[row] if each == FAULTY else each", "each", "a fault is told in its own words")
+merges("self.count(duplicates=len(copies), conflicts", "self.count(conflicts", "copies are counted")
+merges("len(copies), conflicts=len(conflicts))", "len(copies))", "conflicts are counted")
+merges("                table = table.filter(pa.array(~refused))\n", "", "a refused row is not merged")
+merges(
+    "yield self._aside(self._diverted(table.filter(pa.array(refused)), codes[refused]))",
+    "self._diverted(table.filter(pa.array(refused)), codes[refused])",
+    "a refused row leaves by the side",
+)
+merges(
+    "yield 0, NEVER + 1, leaving", "yield self.settings.parts - 1, 2**40, leaving", "who is late leaves first"
+)
+merges("rc // SLICE % self.settings.buckets", "rc % self.settings.buckets", "a slice is in one bucket")
+merges("sorted(blobs, key=lambda each: each[:2])", "blobs", "blobs are put in order")
+merges(
+    "sorted(blobs, key=lambda each: each[:2])",
+    "sorted(blobs, key=lambda each: (each[0], -each[1]))",
+    "blobs of a slice too",
+)
+merges("if name.startswith(OWN)]\n", "if name == CODE]\n", "columns of our own do not leave")
+LOADED = 'names, values("progress"), bound, lowest, keys("held"), values("place"), keys("released"), domains'
+for what, becomes in {
+    "names": LOADED.replace("names", "sorted(names)"),
+    "progress": LOADED.replace('values("progress")', "np.full(len(names), NEVER)"),
+    "the bound": LOADED.replace("bound", "NEVER"),
+    "the lowest": LOADED.replace("lowest", "NEVER"),
+    "what is held": LOADED.replace('keys("held")', "_no_keys()").replace('values("place")', "_nothing()"),
+    "places": LOADED.replace('values("place")', 'values("place") * 0'),
+    "what was released": LOADED.replace('keys("released")', "_no_keys()"),
+    "domains": LOADED.replace("domains", "sorted(domains)"),
+}.items():
+    merges(LOADED, becomes, f"{what} of the last batch")
+merges("self.save(slices.memory.to_bytes(), segments)", "pass", "state is saved")
+merges("[self.bound, self.lowest]", "[self.lowest, self.bound]", "state is saved as it is read")
+merges("            self.number += 1\n", "", "a segment has a number of its own", "streams.state")
+merges("self._store.removeKey((old,))", "pass", "a segment goes with its last row", "streams.state")
+merges(
+    "places[order] = (self.number << SEGMENT_BITS) + np.arange(len(order))",
+    "pass",
+    "rows are found where they are kept",
+    "streams.state",
+)
+merges(
+    "begins[np.searchsorted(which, segments)] + rows",
+    "rows",
+    "segments are told apart",
+    "streams.state",
+)
+merges(
+    "self._head.update((self.version, self.fixed, segments.number, memory))",
+    "self._head.update((self.version, self.fixed, 0, memory))",
+    "numbers of segments go on",
+    "streams.state",
+)
+
+
+# ---------------------------------------------------------------- stamping
+
+STAMP = ("rcclock", "journal", "stamp")
+Key = tuple[str, int]
+
+
+class Chat:
+    """Stampers with files who hear each other, are killed and begin again; all causes are known here."""
+
+    def __init__(self, stamp: Any, folder: Path, seed: int) -> None:
+        self.stamp = stamp
+        self.stamp.JOURNAL_LINES = 4  # so that files are written anew all the time
+        self.folder = folder
+        self.draw = Random(seed)
+        self.now = 1_000_000
+        self.names = ["p1", "p2", "p3"]
+        self.stampers = {name: self.begun(name) for name in self.names}
+        self.past: dict[Key, set[Key]] = {}
+        self.known: dict[str, set[Key]] = {name: set() for name in self.names}
+        self.todo: dict[str, list[Message]] = {name: [] for name in self.names}
+        self.unsent: dict[str, list[Message]] = {name: [] for name in self.names}
+        self.heard = dict.fromkeys(self.names, 0)
+        self.sure = dict.fromkeys(self.names, True)
+        """whether the time of what was heard is known still: see the restart below"""
+        self.said = dict.fromkeys(self.names, 0)
+        self.seen: dict[str, list[Message]] = {name: [] for name in self.names}
+
+    def begun(self, name: str) -> Any:
+        clock = self.stamp.RcClock(50, lambda: self.wall(name), None)
+        return self.stamp.Stamper(name, clock=clock, file=self.folder / name)
+
+    def wall(self, name: str) -> int:
+        return self.now + 20 * self.names.index(name)
+
+    def restart(self, name: str) -> None:
+        self.stampers[name].close()  # which writes nothing: as if it was killed
+        self.stampers[name] = self.begun(name)
+        self.sure[name] = False
+        assert self.stampers[name].unsent == self.unsent[name]
+
+    def hear(self, name: str) -> None:
+        def in_turn(envelope: Message) -> bool:
+            its = envelope["source"], int(envelope["sequence"])
+            return not self.past[its] - self.known[name] - {its}
+
+        envelope = self.draw.choice(list(filter(in_turn, self.todo[name])))
+        its = envelope["source"], int(envelope["sequence"])
+        self.todo[name].remove(envelope)
+        self.stampers[name].saw(envelope)
+        self.seen[name].append(envelope)
+        self.known[name] |= self.past[its]
+        self.heard[name] = max(self.heard[name], int(envelope["causaltime"].split()[0]) + 1)
+
+    def say(self, name: str) -> None:
+        for copy in self.seen[name][-3:]:
+            if self.draw.random() < 0.3:
+                self.stampers[name].saw(copy)
+                self.heard[name] = max(self.heard[name], int(copy["causaltime"].split()[0]) + 1)
+        envelope = self.stampers[name].stamp(self.draw.random())
+        before = self.known[name]
+        number = 1 + max((seq for source, seq in before if source == name), default=0)
+        covered = set[Key]().union(*(self.past[other] - {other} for other in before))
+        direct = {other for other in before - covered if other[0] != name}
+        assert int(envelope["sequence"]) == number
+        assert set(json.loads(envelope["causaldeps"]).items()) == direct
+        rc, r = map(int, envelope["causaltime"].split())
+        assert r == self.wall(name)
+        if self.sure[name]:
+            assert rc == max(r, self.heard[name])
+        assert max(r, self.said[name]) <= rc <= max(r, self.heard[name])
+        self.said[name], self.heard[name], self.sure[name] = rc, rc, True
+        self.past[name, number] = {*before, (name, number)}
+        self.known[name] = set(self.past[name, number])
+        self.unsent[name].append(envelope)
+        if self.draw.random() < 0.2:  # its own message comes back
+            self.stampers[name].saw(envelope)
+            self.heard[name] = rc + 1
+        for other in self.names:
+            if other != name:
+                self.todo[other].append(envelope)
+
+    def hand_over(self, name: str) -> None:
+        self.stampers[name].sent(self.unsent[name].pop(self.draw.randrange(len(self.unsent[name]))))
+
+    def run(self, steps: int) -> None:
+        for _ in range(steps):
+            name = self.draw.choice(self.names)
+            what = self.draw.random()
+            self.now += self.draw.choice([0, 0, 1])
+            if what < 0.15:
+                self.restart(name)
+            elif what < 0.3 and self.unsent[name]:
+                self.hand_over(name)
+            elif what < 0.7 and self.todo[name]:
+                self.hear(name)
+            else:
+                self.say(name)
+
+
+@check_of(*STAMP)
+def check_stamps(made: dict[str, Any], folder: Path) -> None:
+    """Numbers, direct causes, times and what was not sent, by their definitions, through restarts."""
+    for seed in range(12):
+        home = folder / f"stamps {seed} {made['stamp'].__name__}"
+        home.mkdir(exist_ok=True)
+        for old in home.iterdir():
+            old.unlink()
+        Chat(made["stamp"], home, seed).run(120)
+
+
+def test_no_number_is_used_again_though_the_file_was_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed right after a stamp whose line was one too many for the file."""
+    from causet import Stamper, stamp
+
+    monkeypatch.setattr(stamp, "JOURNAL_LINES", 4)
+    for seen in range(8):
+        anna, ben = Stamper("anna"), Stamper("ben", file=tmp_path / f"ben {seen}")
+        for _ in range(seen):
+            ben.saw(anna.stamp())
+        first = ben.stamp()
+        ben.close()
+        again = Stamper("ben", file=tmp_path / f"ben {seen}")
+        assert again.unsent == [first], seen
+        assert int(again.stamp()["sequence"]) == 2
+
+
+def test_a_disk_that_was_full_for_a_while_leaves_a_file_that_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from causet import Stamper
+
+    ben = Stamper("ben", file=tmp_path / "ben")
+    ben.stamp("1")
+    write = os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda file, raw: write(file, raw[:20]))
+        with pytest.raises(BadInput, match="the disk is full"):
+            ben.stamp("2")
+    second = ben.stamp("2")
+    ben.close()
+    assert Stamper("ben", file=tmp_path / "ben").unsent[1:] == [second]
+
+
+def test_an_effect_is_later_than_its_cause_though_its_source_began_again(tmp_path: Path) -> None:
+    """ben, whose clock is behind by 40 ms, hears anna, is killed, and answers."""
+    from causet import RcClock, Stamper
+
+    def begun() -> Stamper:
+        return Stamper("ben", clock=RcClock(50, lambda: 1_000_000, None), file=tmp_path / "ben")
+
+    question = Stamper("anna", clock=RcClock(50, lambda: 1_000_040, None)).stamp()
+    begun().saw(question)
+    answer = begun().stamp()
+    assert json.loads(answer["causaldeps"]) == {"anna": 1}
+    assert answer["causaltime"] == "1000041 1000000", question["causaltime"]
+
+
+def stamps(line: str, becomes: str, rule: str, module: str = "stamp") -> None:
+    mutant("stamps", module, line, becomes, rule)
+
+
+stamps(
+    "                self.sequence, self._direct = number, {}\n",
+    "                pass\n",
+    "no number is used again",
+)
+stamps("self.sequence = number\n        self._direct = {}", "self._direct = {}", "each number is used once")
+stamps(
+    "self.sequence = number\n        self._direct = {}",
+    "self.sequence = number",
+    "what was answered is no direct cause",
+)
+stamps("                del self._direct[name]", "                pass", "a cause of a cause is not direct")
+stamps("self._direct.get(name, least + 1) <= least", "name in self._direct", "a later cause stays direct")
+stamps(
+    "self._direct.get(name, least + 1) <= least",
+    "self._direct.get(name, least + 1) < least",
+    "the very cause is covered",
+)
+stamps(
+    "self._seen[source] = self._direct[source] = number",
+    "self._seen[source] = number",
+    "what was seen is a cause",
+)
+stamps(
+    "self._seen[source] = self._direct[source] = number",
+    "self._direct[source] = number",
+    "a copy teaches nothing",
+)
+stamps('            self._learn(*line["saw"])', "            pass", "what was seen is known after a restart")
+stamps("if beats or source == self.source or", "if beats or", "its own message teaches a source nothing")
+stamps("        self._write(line)\n", "", "what was seen is written")
+stamps(
+    "raw = _line(line)\n",
+    "raw, self.kept = getattr(self, 'kept', b''), _line(line)\n",
+    "it is written before it leaves",
+    "journal",
+)
+stamps('            self._write({"stamped": envelope})\n', "            pass\n", "a stamp is written")
+stamps(
+    "            self._unsent[number] = envelope\n            if number",
+    "            if number",
+    "what was not sent is kept",
+)
+stamps('            self._unsent.pop(line["sent"], None)', "            pass", "what was sent is not kept")
+stamps('self._write({"sent": number})', "pass", "what was sent is written")
+stamps(
+    'self._seen, self._direct = dict(state["seen"]), dict(state["direct"])',
+    "pass",
+    "causes outlive a new file",
+)
+stamps(
+    'self._seen, self._direct = dict(state["seen"]),',
+    "self._seen, self._direct = {},",
+    "copies are known in a new file",
+)
+stamps('self.sequence = state["sequence"]', "pass", "numbers outlive a new file")
+stamps('self.clock.not_before(state["rc"])', "pass", "time outlives a new file")
+stamps("self.clock.not_before(when.rc)", "pass", "time does not go back in a restart")
+stamps("            self.clock.event(when)\n", "            pass\n", "the clock hears what was seen")
+stamps(
+    "if self._journal.lines > JOURNAL_LINES + 2 * len(self._unsent):\n"
+    '            self._journal.begin(self._state(), [{"stamped": each} for each in self._unsent.values()])',
+    "if self._journal.lines > JOURNAL_LINES + 2 * len(self._unsent):\n"
+    "            self._journal.begin(self._state(), [])",
+    "a new file keeps what was not sent",
+)
+
+
+@check_of(*STAMP)
+def check_journal(made: dict[str, Any], folder: Path) -> None:
+    """On the disk before it leaves, if asked for; a file is whole before it takes the place of another; and
+    one that is torn, another's or from the future is no good."""
+    stamp = made["stamp"]
+    file = folder / "journal"
+    file.unlink(missing_ok=True)
+    calls: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("fsync", "replace"):
+            patch.setattr(os, name, partial(noted_call, calls, name, getattr(os, name)))
+        stamper = stamp.Stamper("p", file=file, durable=True)
+        assert calls == ["fsync", "replace"]
+        stamper.stamp("1")
+        assert calls == ["fsync", "replace", "fsync"]
+        stamp.Stamper("q", file=folder / "quick").stamp()
+        assert calls == ["fsync", "replace", "fsync", "fsync", "replace"]
+    (folder / "quick").unlink()
+    written = [json.loads(line) for line in file.read_bytes().splitlines()]
+    assert [each["stamped"]["data"] for each in written[1:]] == ["1"]
+    whole = file.read_bytes()
+    stamper.stamp("2")
+    refuses(lambda: stamp.Stamper("p", file=file), "another stamper has this file open")
+    stamper.close()
+    file.write_bytes(file.read_bytes()[:-3])
+    with stamp.Stamper("p", file=file) as stamper:
+        assert int(stamper.stamp()["sequence"]) == 2
+    file.write_bytes(whole.replace(b'"version": 1', b'"version": 2'))
+    refuses(lambda: stamp.Stamper("p", file=file), "version 2")
+    file.write_bytes(whole)
+    refuses(lambda: stamp.Stamper("q", file=file), "this is the file of 'p'")
+    refuses(lambda: stamp.Stamper("p", "elsewhere", file=file), "this is the file of 'p'")
+    assert file.read_bytes() == whole
+    check_locks(made, folder)
+
+
+def check_locks(made: dict[str, Any], folder: Path) -> None:
+    """The file under its name is locked at every moment, and free once its stamper is closed or refused."""
+    stamp, journal = made["stamp"], made["journal"]
+    file, link, others = folder / "locked", folder / "link", []
+    file.unlink(missing_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to(file)
+    first = stamp.Stamper("p", file=file)
+    replace, flock = os.replace, journal.fcntl.flock
+    begins = partial(first._journal.begin, first._state(), [])
+
+    def in_use(name: Path = file) -> None:
+        refuses(lambda: stamp.Stamper("p", file=name), "another stamper has this file open")
+
+    def replaced(*paths: Any) -> None:
+        replace(*paths)
+        in_use()
+
+    def locked(number: int, how: int) -> None:
+        others.append(number)
+        if len(others) == 1:
+            begins()
+        flock(number, how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "replace", replaced)
+        begins()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(journal.fcntl, "flock", locked)
+        in_use()
+    in_use(link)
+    first.stamp()
+    first.close()
+    refuses(first.stamp, "this stamper was closed")
+    with pytest.raises(BadInput) as caught:
+        stamp.Stamper("q", file=file)
+    with stamp.Stamper("p", file=link) as again:
+        in_use()
+        assert int(again.stamp()["sequence"]) == 2
+        for journal_open in list(journal._OPEN):
+            assert journal_open._file is None or journal_open is again._journal
+        journal._after_fork()
+        refuses(again.stamp, "before the process forked")
+    assert caught.value is not None
+
+
+@check_of(*STAMP)
+def check_stampable(made: dict[str, Any], folder: Path) -> None:
+    """What cannot be written is refused before a number or a tick is used up."""
+    stamp = made["stamp"]
+    odd = {"source": "q", "sequence": "1", "causaldeps": '{"\\ud800":1}'}
+    for file in (None, folder / "stampable"):
+        if file is not None:
+            file.unlink(missing_ok=True)
+        with stamp.Stamper("p", clock=stamp.RcClock(50, lambda: 1000, None), file=file) as stamper:
+            for data in (object(), float("nan"), "\ud800"):
+                refuses(lambda: stamper.stamp(data), "cannot be written as JSON")  # noqa: B023
+            refuses(lambda: stamper.stamp(subject=5), "the attribute subject must be text")
+            refuses(lambda: stamper.stamp(id=""), "the attribute id must be text")
+            refuses(lambda: stamper.stamp(type=stamp.HEARTBEAT), "is for heartbeats")
+            refuses(lambda: stamper.saw({"source": "\ud800", "sequence": "1"}), "a source", BadStamp)
+            refuses(lambda: stamper.saw(odd), "cannot be the name of a source", BadStamp)
+            assert (stamper.sequence, stamper.clock.largest) == (0, 0)
+            stamper.stamp("fine", subject="")
+    for arguments in (("\ud800",), ("p", "\ud800")):
+        refuses(lambda: stamp.Stamper(*arguments), "must be text")  # noqa: B023
+
+
+def noted_call(calls: list[str], name: str, call: Callable[..., Any], *arguments: Any) -> Any:
+    calls.append(name)
+    return call(*arguments)
+
+
+def refuses(act: Callable[[], object], said: str, kind: type[Exception] = BadInput) -> None:
+    try:
+        act()
+    except CausetError as error:
+        assert isinstance(error, kind) and said in str(error)
+    else:
+        raise AssertionError("it was accepted")
+
+
+def journals(line: str, becomes: str, rule: str, module: str = "journal") -> None:
+    mutant("journal", module, line, becomes, rule)
+
+
+def stampables(line: str, becomes: str, rule: str) -> None:
+    mutant("stampable", "stamp", line, becomes, rule)
+
+
+stampables("        _check_data(data)\n", "", "data is checked")
+stampables(
+    "allow_nan=False).encode()\n    except UnicodeEncodeError:\n        raise",
+    "allow_nan=True).encode()\n    except UnicodeEncodeError:\n        raise",
+    "what is not a number is not data",
+)
+stampables("if not empty and not is_text(value):", "if False:", "attributes are text")
+stampables('value == "" and name not in ("id", "type")', 'value == ""', "an id is not empty")
+stampables('    if attributes.get("type") == HEARTBEAT:', "    if False:", "a message is not a heartbeat")
+stampables("            if not is_text(value):", "            if not value:", "a source's own name is text")
+stampables(
+    "not isinstance(source, str) or not is_text(source)", "not isinstance(source, str)", "a sender is text"
+)
+stampables("        if not is_text(source):\n", "        if False:\n", "a cause's name is text")
+journals("fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)", "pass", "a file is locked")
+journals(
+    "if os.path.samestat(os.fstat(file), self._path.stat()):",
+    "if True:",
+    "the file that is locked is the one under the name",
+)
+journals(
+    "                self._lock(file)\n                with os.fdopen",
+    "                with os.fdopen",
+    "a new file is locked",
+)
+journals(
+    "                self._lock(file)\n                with os.fdopen",
+    "                beside.replace(self._path), self._lock(file)\n                with os.fdopen",
+    "a new file is locked before it is there",
+)
+journals("Path(os.path.realpath(path))", "path", "a link is the file that it points to")
+journals("        journal.close(FORKED)", "        pass", "a forked process has no stamper")
+journals("        _OPEN.add(self)\n", "", "a forked process knows what was open")
+journals(
+    "            except BaseException:\n                self._journal.close()\n                raise\n",
+    "            finally:\n                pass\n",
+    "a stamper that is refused lets go of the file",
+    "stamp",
+)
+journals(
+    "            if self._journal is not None:\n                self._journal.close()\n",
+    "            pass\n",
+    "a closed stamper lets go of the file",
+    "stamp",
+)
+
+
+journals(
+    "            if self._durable:\n                os.fsync(self._file)\n", "", "durable is on the disk"
+)
+journals("            if self._durable:", "            if True:", "the disk is waited for if asked for")
+journals("                os.fsync(stream.fileno())\n", "", "a new file is whole")
+journals('raw[: raw.rfind(b"\\n") + 1].splitlines()', "raw.splitlines()", "a torn line never counted")
+journals('    if state["version"] != VERSION:', "    if False:", "another version of a stamper is refused")
+journals(
+    'if (state["source"], state["domain"]) != (self.source, self.domain):',
+    "if False:",
+    "the file of another is refused",
+    "stamp",
+)
+journals(
+    'if (state["source"], state["domain"]) != (self.source, self.domain):',
+    'if state["source"] != self.source:',
+    "the file of another domain is refused",
+    "stamp",
+)
+
+
+# ---------------------------------------------------------------- the clock
+
+
+@check_of("rcclock")
+def check_clock(made: dict[str, Any], folder: Path) -> None:
+    """r is the wall clock, r + c the largest value known; and what cannot be is refused, and changes
+    nothing."""
+    module = made["rcclock"]
+    time = module.RcTime
+    now = SimpleNamespace(wall=1000, steady=5)
+
+    def begun() -> Any:
+        now.wall, now.steady = 1000, 5
+        return module.RcClock(50, lambda: now.wall, lambda: now.steady)
+
+    def pass_by(wall: int, steady: int) -> None:
+        now.wall += wall
+        now.steady += steady
+
+    clock = begun()
+    assert clock.event() == (1000, 1000)
+    assert clock.event(time(1020, 1010), time(1015, 1015)) == (1021, 1000), "above the largest one heard"
+    pass_by(5, 5)
+    assert clock.event() == (1021, 1005), "what was known stays known"
+    pass_by(100, 100)
+    assert clock.event(time(1020, 1010)) == (1105, 1105), "the wall clock has caught up"
+    clock.not_before(1120)
+    clock.not_before(1110)
+    assert clock.event() == (1120, 1105)
+
+    clock = begun()
+    clock.event()
+    assert clock.event(time(1050, 1050)) == (1051, 1000), "ahead by ε may be"
+    refuses(lambda: clock.event(time(1051, 1051)), "51 ms ahead of this clock", module.ClockJumped)
+    assert clock.event(time(1100, 999)) == (1101, 1000) and begun().reach == 101
+    refuses(lambda: begun().event(time(1101, 1000)), "101 ms ahead", module.ClockJumped)
+    refuses(lambda: begun().event(time(1102, 1000)), "c is 102", BadStamp)
+    refuses(lambda: begun().event(time(1040, 1040), time(1051, 1051)), "51 ms ahead", module.ClockJumped)
+    clock = begun()
+    refuses(lambda: clock.event(time(1040, 1040), time(1102, 1000)), "c is 102", BadStamp)
+    assert clock.event() == (1000, 1000), "what is refused changes nothing"
+
+    for jump in (51, -51):
+        clock = begun()
+        clock.event()
+        pass_by(jump, 0)
+        refuses(clock.event, f"jumped by {jump} ms", module.ClockJumped)
+        assert clock.event().r == now.wall, "said once"
+        pass_by(50, 0)
+        clock.event()
+    clock = begun()
+    clock.not_before(1101)
+    assert clock.event() == (1101, 1000)
+    clock.not_before(1102)
+    refuses(clock.event, "set back", module.ClockJumped)
+
+    assert time.parse("12 5") == (12, 5) == time.parse(str(time(12, 5)))
+    for text in ("5 12", f"{2**53} 1", "1", "1 2 3", "-1 -1", "٣ ٣", None):
+        refuses(lambda text=text: time.parse(text), "causaltime", BadStamp)  # type: ignore[misc]
+
+
+def clocks(line: str, becomes: str, rule: str) -> None:
+    mutant("clock", "rcclock", line, becomes, rule)
+
+
+LARGEST = "max(now, self.largest, *(when.rc + 1 for when in received))"
+clocks(
+    LARGEST, "max(now, self.largest, *(when.rc for when in received))", "an effect is later than its cause"
+)
+clocks(LARGEST, "max(now, self.largest, *(when.r + 1 for when in received))", "what others heard of counts")
+clocks(LARGEST, "max(self.largest, *(when.rc + 1 for when in received), 0)", "the clock on the wall counts")
+clocks(LARGEST, "max(now, *(when.rc + 1 for when in received), 0)", "what was heard before counts")
+clocks("return RcTime(self.largest, now)", "return RcTime(self.largest, self.largest)", "r is the wall clock")
+clocks("if when.r > now + self.epsilon:", "if False:", "a clock that is ahead is refused")
+clocks(
+    "if when.r > now + self.epsilon:",
+    "if when.r > now + self.reach:",
+    "no clock is ahead by more than epsilon",
+)
+clocks(
+    "if when.r > now + self.epsilon:", "if when.r >= now + self.epsilon:", "a clock may be ahead by epsilon"
+)
+clocks("if when.rc > when.r + self.reach:", "if False:", "c too large is refused")
+clocks("if when.rc + 1 > now + self.reach:", "if False:", "a time far ahead is refused")
+clocks("if when.rc + 1 > now + self.reach:", "if when.rc + 1 >= now + self.reach:", "as far ahead as may be")
+clocks("if when.rc > when.r + self.reach:", "if when.rc >= when.r + self.reach:", "the largest c is fine")
+clocks("return 2 * epsilon + 1", "return 2 * epsilon", "c has room for a tick")
+clocks("elif abs(apart - self._apart) > self.epsilon:", "elif False:", "a jump is refused")
+clocks(
+    "elif abs(apart - self._apart) > self.epsilon:",
+    "elif apart - self._apart > self.epsilon:",
+    "a jump back is refused",
+)
+clocks("elif abs(apart - self._apart) > self.epsilon:", "elif apart != self._apart:", "a clock may drift")
+clocks("jump, self._apart = apart - self._apart, apart", "jump = apart - self._apart", "a jump is said once")
+clocks("if self.largest > now + self.reach:", "if False:", "a clock that was set back is refused")
+clocks("self.largest = max(self.largest, rc)", "self.largest = rc", "what is known does not shrink")
+clocks("time.rc < time.r or time.rc >= FAR", "time.rc >= FAR", "r beyond r + c is none")
+clocks("time.rc < time.r or time.rc >= FAR", "time.rc < time.r", "a time beyond all is none")
+clocks("isinstance(text, str) and text.isascii()", "isinstance(text, str)", "other digits are none")
+
+
+# ---------------------------------------------------------------- state, checkpoints
+
+
+@check_of("streams.state")
+def check_holder(made: dict[str, Any], folder: Path) -> None:
+    """State goes on where it was, and that of another version or query is refused."""
+
+    class Idle(made["streams.state"].Holder):  # type: ignore[misc]
+        def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
+            return iter(())
+
+    handle = Handle()
+
+    def begun(fixed: str) -> Any:
+        holder = Idle(fixed)
+        holder.init(handle)
+        return holder
+
+    memory, segments = begun("4 buckets").load()
+    assert memory is None and segments.number == 0
+    segments.number = 7
+    begun("4 buckets").save(b"memory", segments)
+    memory, segments = begun("4 buckets").load()
+    assert memory == b"memory" and segments.number == 7
+    refuses(lambda: begun("8 buckets").load(), "made with 4 buckets, and this query has 8 buckets")
+    assert handle.head.now is not None
+    handle.head.now = (1, *handle.head.now[1:])
+    refuses(lambda: begun("4 buckets").load(), "state of version 1")
+
+
+mutant(
+    "holder",
+    "streams.state",
+    "if version != self.version:",
+    "if False:",
+    "state of another version is refused",
+)
+mutant(
+    "holder",
+    "streams.state",
+    "if fixed != self.fixed:",
+    "if False:",
+    "state of another query is refused",
+)
+mutant(
+    "holder",
+    "streams.state",
+    "return memory, Segments(self._rows, segment)",
+    "return memory, Segments(self._rows, 0)",
+    "segments go on",
+)
+
+
+@check_of("streams.checkpoint")
+def check_checkpoint(made: dict[str, Any], folder: Path) -> None:
+    """What a query was asked is kept, and one that is asked something else is refused."""
+    kind = made["streams.checkpoint"].Checkpoint
+    home = folder / f"checkpoint {len(list(folder.iterdir()))}"
+
+    def opened(command: str, fixed: dict[str, Any]) -> Any:
+        with kind(home) as run:
+            return run.opened(command, fixed)
+
+    assert opened("merge", {"buckets": 4}) is None
+    calls: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("fsync", "replace"):
+            patch.setattr(os, name, partial(noted_call, calls, name, getattr(os, name)))
+        given = {"query": "q", "version": 0, "fixed": 0, "settings": 0}
+        kind(home).settle("merge", {"buckets": 4, "form": None}, given, {"epsilon": "1s"})
+    assert calls == ["fsync", "replace"], "there as a whole, or not at all"
+    found = opened("merge", {"buckets": 4})
+    assert found == {
+        "version": 2,
+        "command": "merge",
+        "fixed": {"buckets": 4, "form": None},
+        "query": "q",
+        "settings": {"epsilon": "1s"},
+    }
+    name = (home / "name").read_text()
+    assert kind(home).look("merge", {"buckets": 4}) == (name, False) and len(name) == 32
+    (home / "name").unlink()
+    refuses(lambda: opened("merge", {"buckets": 4}), "name is missing")
+    (home / "name").write_text(name)
+    refuses(lambda: opened("deliver", {"buckets": 4}), "checkpoint of causet merge")
+    refuses(lambda: opened("merge", {"buckets": 8}), "made with buckets = 4, and now it is 8")
+    refuses(lambda: opened("merge", {"buckets": 4, "form": "x"}), "made with form = None")
+    (home / "causet.json").write_text(json.dumps({**found, "version": 1}))
+    refuses(lambda: opened("merge", {"buckets": 4}), "checkpoint of version 1")
+    for text, said in (
+        ("{", "is damaged"),
+        ("[1]", "is not a checkpoint's"),
+        ("{}", "is not a checkpoint's"),
+    ):
+        (home / "causet.json").write_text(text)
+        refuses(lambda: opened("merge", {}), said)
+    (home / "causet.json").unlink()
+    (home / "spark").mkdir()
+    assert opened("merge", {}) is None
+    (home / "spark/offsets").mkdir()
+    refuses(lambda: opened("merge", {}), "checkpoint of something else")
+    shutil.rmtree(home / "spark")
+    with kind(home) as first:
+        first.opened("merge", {})
+        refuses(lambda: opened("merge", {}), "another process runs with the checkpoint")
+    assert opened("merge", {}) is None
+    assert (home / "name").read_text() == name, "a query keeps its name"
+    spark = home / "spark"
+    for place in ("offsets", "commits", "sources/0"):
+        (spark / place).mkdir(parents=True)
+    kind(home).check_files()
+    for batch, log in ((0, 0), (1, 2), (2, 2)):  # the last one has no new files
+        (spark / f"offsets/{batch}").write_text(f'v1\n{{}}\n{{"logOffset":{log}}}')
+    here = home / "a b"
+    entries = [json.dumps({"path": f"{here.as_uri()}{log}", "batchId": log}) for log in range(3)]
+    for log in range(2):
+        (spark / f"sources/0/{log}").write_text(f"v1\n{entries[log]}")
+    (spark / "sources/0/2.compact").write_text("\n".join(["v1", *entries]))  # now and then Spark joins all
+    kind(home).check_files()
+    assert kind(home).pending() == 2 and kind(home).files_of(2) == []
+    assert kind(home).files_of(1) == [Path(f"{here}1"), Path(f"{here}2")]
+    (spark / "offsets/2").unlink()
+    refuses(kind(home).check_files, f"{here}{1} is gone")
+    Path(f"{here}1").touch()
+    refuses(kind(home).check_files, f"{here}{2} is gone")
+    for left_out in (False, True):
+        kind(home).judge(1, {f"{here}2": "is cut"}, left_out)
+        kind(home).check_files()
+        assert kind(home).verdicts(1) == ({f"{here}2": "is cut"} if left_out else {})
+        assert kind(home).verdicts(0) == {}
+    (home / "verdicts/1.json").unlink()
+    Path(f"{here}2").touch()
+    kind(home).check_files()
+    for log in (1, 2):
+        Path(f"{here}{log}").unlink()
+    kind(home).judge(1, {"a": "is cut"})
+    kind(home).judge(2, {"a": "is cut"})
+    for moment in (9, 10):
+        kind(home).end(moment)
+    kind(home).prune()
+    assert kind(home).verdicts(1) and len(list((home / "ends").iterdir())) == 2
+    (spark / "commits/1").touch()
+    kind(home).check_files()
+    kind(home).prune()
+    assert not kind(home).verdicts(1) and kind(home).verdicts(2)
+    assert [each.name for each in (home / "ends").iterdir()] == ["10.json"]
+    with kind(folder / f"{home.name} refused/state") as refused:
+        refused.opened("merge", {})
+        refused.withdraw()
+    assert not (folder / f"{home.name} refused").exists()
+    with kind(None) as passing:
+        passing.settle("merge", {}, {})
+        assert passing.folder.exists()
+    assert not passing.folder.exists()
+    with kind(home) as mine:
+        pass
+    assert mine.folder.exists()
+
+
+def checkpoints(line: str, becomes: str, rule: str) -> None:
+    mutant("checkpoint", "streams.checkpoint", line, becomes, rule)
+
+
+PLANNED, ASKED = {"patience": "1s", "strict": True}, {"patience": "9s", "strict": False}
+
+
+class Planned:
+    """A query on a checkpoint in which a batch was planned with other settings, and not committed. What Spark
+    would do is noted: with which settings, without which files, with which rows in addition, whether for that
+    batch alone, and which settings were written down by then."""
+
+    def __init__(self, module: Any, home: Path, damaged: Sequence[str] = (), strict: bool = False) -> None:
+        with Checkpoint(home) as self.kept:
+            self.kept.opened("deliver", {})
+            self.kept.settle("deliver", {}, {"form": "parquet", "written_as": "parquet"}, PLANNED)
+        for name in ("offsets", "commits", "sources/0"):
+            (self.kept.spark / name).mkdir(parents=True)
+        self.plan(3)
+        self.damaged = set(damaged)
+        self.later = list[str]()
+        """files that a later batch finds damaged"""
+        self.broken = False
+        """whether every batch fails, for another reason"""
+        self.calls: list[tuple[Any, ...]] = []
+        module.run = self.run
+        module.examine = self.examine
+        module.unreadable_rows = lambda schema, verdicts: "".join(verdicts).encode()
+        module.columns_of = lambda messages: T.StructType()
+        module.has_state = lambda *_: True
+        module.from_spark = lambda error: isinstance(error, ValueError)
+        asked = module.Asked("deliver", "in", "out", {}, {**ASKED, "strict": strict})
+        begun = read_checkpoint(home)
+        self.query = module.Query(asked, self.kept, Path("in"), "", T.StructType(), MagicMock(form=""), begun)
+        self.query.messages = lambda spark, without=(): without
+        self.progress = SimpleNamespace(counts={"delivered": 4}, taken=4, unreadable={})
+
+        def blobs(*given: Any) -> Any:
+            return SimpleNamespace(given=given, schema=T.StructType(), renamed={})
+
+        operator = module.Operator("causet", blobs, self.held)
+        self.go = partial(self.query.run, None, operator, self.progress, None)
+
+    def examine(self, files: Sequence[Path], *_: object) -> dict[str, str]:
+        return {str(each): "is cut" for each in files if str(each) in self.damaged}
+
+    def plan(self, batch: int) -> None:
+        """A batch of two files."""
+        (self.kept.spark / f"offsets/{batch}").write_text(f'v1\n{{}}\n{{"logOffset":{batch}}}')
+        entries = [json.dumps({"path": f"file:/{batch}{name}", "batchId": batch}) for name in "ab"]
+        (self.kept.spark / f"sources/0/{batch}").write_text("\n".join(["v1", *entries]))
+
+    def held(self, *_: object) -> int:
+        self.calls.append(("held",))
+        return 2
+
+    def run(
+        self,
+        blobs: Any,
+        *_: object,
+        more: bytes | None = None,
+        alone: bool = False,
+        before: Any = None,
+        leaves: Any = None,
+    ) -> None:
+        assert before is not None, "the files of a batch are asked for"
+        assert alone or leaves is not None, "a run can be asked to end"
+        assert len(self.calls) < 20, "it comes to an end"
+        settings, without = blobs.given
+        known = json.loads((self.kept.folder / "causet.json").read_bytes())["settings"]["patience"]
+        self.calls.append((settings["patience"], settings["strict"], list(without), more, alone, known))
+        if self.broken:
+            raise ValueError
+        if not alone and self.later:
+            self.plan(4)
+            self.damaged |= {self.later.pop()}
+            raise ValueError
+        batch = self.kept.pending()
+        if batch is not None:
+            if self.damaged & {str(each) for each in self.kept.files_of(batch)} - set(without):
+                raise ValueError
+            (self.kept.spark / f"commits/{batch}").touch()
+
+
+@check_of("streams.query")
+def check_query(made: dict[str, Any], folder: Path) -> None:
+    """A planned batch is run first, alone, with the settings of its plan; files that cannot be read are left
+    out of their batch only."""
+    module = made["streams.query"]
+    home = folder / f"query {len(list(folder.iterdir()))}"
+    plain = Planned(module, home / "plain")
+    books = plain.go()
+    ran: list[Any] = [("1s", False, [], None, True, "1s"), ("9s", False, [], None, False, "9s")]
+    assert plain.calls == [("held",), *ran, ("held",)]
+    assert (books.held_before, books.counts, books.held) == (2, {"delivered": 4, "read": 4}, 2)
+
+    damaged = Planned(module, home / "damaged", ["/3b"])
+    damaged.later = ["/4a"]
+    assert damaged.go().unreadable_files == 2 == len(damaged.progress.unreadable)
+    assert [call for call in damaged.calls if call != ("held",)] == [
+        ("1s", False, [], None, True, "1s"),
+        ("1s", False, ["/3b"], b"/3b", True, "1s"),
+        ("9s", False, [], None, False, "9s"),
+        ("9s", False, ["/4a"], b"/4a", True, "9s"),
+        ("9s", False, [], None, False, "9s"),
+    ]
+
+    strict = Planned(module, home / "strict", ["/3b"], strict=True)
+    refuses(strict.go, "/3b cannot be read: is cut; mend it or take it away, or run without --strict")
+    assert strict.kept.pending() == 3 and strict.kept.verdicts(3) == {}
+    assert strict.calls[-1] == ("1s", True, [], None, True, "1s"), "strict then and strict now"
+
+    other = Planned(module, home / "other")
+    other.query.source = "a topic"
+    other.damaged = {"/3a"}
+    raises(other.go, ValueError)
+    broken = Planned(module, home / "broken")
+    broken.broken = True
+    raises(broken.go, ValueError)
+
+
+def raises(act: Callable[[], object], kind: type[Exception]) -> None:
+    try:
+        act()
+    except kind:
+        return
+    raise AssertionError("it went on")
+
+
+def queries(line: str, becomes: str, rule: str) -> None:
+    mutant("query", "streams.query", line, becomes, rule)
+
+
+queries("runs.alone(pending, self._settings_of_planned())", "pass", "a planned batch is run first")
+queries(
+    "runs.alone(pending, self._settings_of_planned())",
+    "runs.alone(pending, asked.settings)",
+    "a planned batch has its settings",
+)
+queries(
+    "            if self.begun is None:\n                self._settle(columns)\n",
+    "            self._settle(columns)\n",
+    "new settings wait for the planned batch",
+)
+queries(
+    "        if self.begun is not None:\n            self._s",
+    "        if ():\n            self._s",
+    "new settings count",
+)
+queries("recorded.get(STRICT)) and", "recorded.get(STRICT)) or", "strict then and now is strict")
+queries("list(verdicts)))", "()))", "a file with a verdict is left out")
+queries("unreadable_rows(blobs.schema, verdicts) if verdicts else None", "None", "a file is named")
+queries("self.progress.unreadable.update(verdicts)", "pass", "unreadable files are counted")
+queries("            kept.judge(batch, {**known, **found})\n", "", "a verdict is written down")
+queries("if not settings.get(STRICT):", "if True:", "strict stops")
+queries("        if not found:\n            raise error\n", "", "another error is not a file's")
+queries("self.alone(batch, settings)", "pass", "a batch with a verdict is run alone")
+queries(
+    "held_before = self._held(spark, operator) if self.begun is not None else 0",
+    "held_before = 0",
+    "what was held before counts",
+)
+
+
+checkpoints("fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)", "pass", "one run at a time")
+checkpoints("return planned if planned > committed", "return planned if True", "what is committed has ended")
+checkpoints("return planned if planned > committed", "return planned if False", "a batch is run to its end")
+checkpoints("if first < entry", "if first <= entry", "files of earlier batches may go")
+checkpoints(
+    'entry["batchId"] <= last:', 'entry["batchId"] < last:', "files of a batch that did not end must stay"
+)
+checkpoints("Path(unquote(urlsplit(entry", "Path((urlsplit(entry", "names may have blanks")
+checkpoints("and str(path) not in unreadable", "", "a damaged file may go")
+checkpoints("return files if left_out else {}", "return files", "strict leaves nothing out")
+checkpoints("return files if left_out else {}", "return {}", "a verdict counts")
+checkpoints('f"verdicts/{batch}.json", json', '"verdicts/1.json", json', "a verdict is for one batch")
+checkpoints("for moment in ends[:-1]:", "for moment in ends:", "the last end stays")
+checkpoints("for moment in ends[:-1]:", "for moment in ():", "ends do not pile up")
+checkpoints("if batch <= committed:", "if True:", "a verdict stays until its batch is committed")
+checkpoints("if batch <= committed:", "if False:", "verdicts do not pile up")
+checkpoints(
+    "        if self.pending() is not None:\n            return\n        committed",
+    "        committed",
+    "a batch that is run again reads the same ends",
+)
+checkpoints('"settings": dict(settings or {})}', "**kept}", "a planned batch keeps its settings")
+checkpoints(
+    "        if not self.name:\n            if", "        if True:\n            if", "a query keeps its name"
+)
+checkpoints(
+    "for folder in (self.ends, *self._made):", "for folder in (self.ends,):", "what is refused leaves nothing"
+)
+checkpoints('if found["command"] != command:', "if False:", "the checkpoint of another command is refused")
+checkpoints('if found["fixed"].get(name) != value:', "if False:", "other settings are refused")
+checkpoints(
+    'if found["fixed"].get(name) != value:',
+    'if found["fixed"].get(name) not in (None, value):',
+    "a setting that was none is one too",
+)
+checkpoints('if found["version"] != VERSION:', "if False:", "a checkpoint of another version is refused")
+checkpoints("and any(self.spark.glob(", "and False and any(self.spark.glob(", "what is not ours is refused")
+checkpoints("{**kept, **about, ", "{**about, **kept, ", "what is kept does not hide the version")
+checkpoints("                os.fsync(stream.fileno())\n", "", "what a query is is on the disk")
+checkpoints("        if self.passing:\n", "        if True:\n", "the checkpoint of a user stays")
+checkpoints("        if self.passing:\n", "        if False:\n", "a passing checkpoint goes")
+
+
+# ---------------------------------------------------------------- sinks
+
+
+class Written:
+    """Rows that Spark would write, as files of parts; the writer that it would use, and how it is used."""
+
+    def __init__(self, parts: dict[str, list[list[str]]]) -> None:
+        self.parts = parts
+        """folder in the target → files → lines"""
+        self.write = self
+
+    def withColumn(self, *_: object) -> Written:
+        return self
+
+    def mode(self, name: str) -> Written:
+        assert name == "error"
+        return self
+
+    def partitionBy(self, *_: object) -> Written:
+        return self
+
+    def json(self, target: str, **_: object) -> None:
+        Path(target.removeprefix("file:")).mkdir()
+        for folder, files in self.parts.items():
+            home = Path(target.removeprefix("file:")) / folder
+            home.mkdir(exist_ok=True)
+            order = list(enumerate(files))
+            Random(len(files)).shuffle(order)
+            for number, lines in order:
+                task, piece = divmod(number, 3)
+                (home / f"part-{task:05}-of a run.c-c{piece:03}.json").write_text("".join(lines))
+                (home / f".part-{task:05}.crc").write_text("x")
+
+
+def sink_of(made: dict[str, Any], folder: Path, aside: bool = True) -> Any:
+    batches = made["streams.file_sink"]
+    batches.F = MagicMock()
+    batches.fit_for = lambda rows, form: rows
+    return batches.FileSink(folder, "jsonl", aside)
+
+
+@check_of("streams.file_sink")
+def check_files(made: dict[str, Any], folder: Path) -> None:
+    """A batch that is run again takes the place of itself, whatever its first run left; rows keep their
+    order."""
+    home = folder / f"sink {len(list(folder.iterdir()))}"
+    sink = sink_of(made, home)
+    home.mkdir()
+    (home / ".left by who was killed").touch()
+    sink.check("q", fresh=True)
+    assert not home.with_name(f"{home.name}-diverted").exists()
+    sink.claim("q", {"command": "deliver", "checkpoint": str(folder), "source": "in"})
+    (home / ".left by who was killed").unlink()
+    lines = [[f"{number}\n"] for number in range(40)]
+
+    def batch(first: Sequence[list[str]], second: Sequence[list[str]] = ()) -> Any:
+        aside = made["streams.file_sink"].ASIDE
+        parts = {f"{aside}=false": list(first), f"{aside}=true": list(second)}
+        return Written({name: files for name, files in parts.items() if files})
+
+    def found(where: Path) -> list[str]:
+        return "".join(file.read_text() for file in sorted(where.glob("[!_]*"))).split()
+
+    sink.write(batch(lines[:14], [["x\n"]]), 0)
+    (home / ".batch-0000000001.part").mkdir()
+    (home / ".batch-0000000001.part/left by who was killed").touch()
+    sink.write(batch(lines[14:18], [["y\n"], ["z\n"]]), 1)
+    sink.write(batch([["".join(line for each in lines[14:18] for line in each)]], [["y\nz\n"]]), 1)
+    sink.write(batch(lines[18:20]), 2)
+    assert found(home) == [str(number) for number in range(20)]
+    assert found(home.with_name(f"{home.name}-diverted")) == ["x", "y", "z"]
+    (home / ".batch-0000000003.part").mkdir()
+    for fresh in (True, False):
+        sink.check("q", fresh)
+        refuses(partial(sink.check, "r", fresh), "is the sink of another query, causet deliver of in: go on")
+    refuses(partial(sink_of(made, home).claim, "r", {}), "is the sink of another query")
+    sink_of(made, home).claim("q", {})
+    sink.clean()
+    assert not [each for each in home.iterdir() if each.name.startswith(".")]
+    mark = made["streams.file_sink"].MARK
+    for where in (home.with_name(f"{home.name}-diverted"), home):
+        (where / mark).unlink()
+        refuses(partial(sink.check, "q", False), f"{where} has lost {mark}")
+        (where / mark).write_text('{"query": "q"}')
+    (home / mark).unlink()
+    refuses(partial(sink.check, "q", True), "is not empty, and this is a new query")
+    (home / mark).write_text('{"query": "gone", "checkpoint": "nowhere"}')
+    refuses(partial(sink.check, "q", True), "whose checkpoint nowhere is gone")
+
+    late = sink_of(made, folder / f"{home.name} late")
+    late.claim("q", {})
+    late.withdraw()
+    assert not late.folder.exists() and not late.folder.with_name(f"{late.folder.name}-diverted").exists()
+
+    alone = sink_of(made, folder / f"{home.name} alone", aside=False)
+    alone.claim("q", {})
+    assert not alone.folder.with_name(f"{alone.folder.name}-diverted").exists()
+    alone.write(Written({"": lines[:3]}), 0)
+    alone.write(Written({"": lines[:2]}), 0)
+    assert found(alone.folder) == ["0", "1"]
+    (folder / "full-diverted").mkdir(exist_ok=True)
+    (folder / "full-diverted/batch").touch()
+    refuses(lambda: sink_of(made, folder / "full").check("q", fresh=True), "is not empty")
+
+
+def files(line: str, becomes: str, rule: str) -> None:
+    mutant("files", "streams.file_sink", line, becomes, rule)
+
+
+NAMED = 'file.replace(folder / f"batch-{batch:010}-{number:05}.{self.form}")'
+files(
+    "                stale.unlink()",
+    "                pass",
+    "a batch run again leaves nothing of its first run",
+)
+files("if stale.name not in names:", "if True:", "a batch stays")
+files(
+    NAMED,
+    'file.replace(folder / f"batch-{batch:010}-{number:05}-{id(file)}.{self.form}")',
+    "files are named by batch",
+)
+files('folder.glob(f"batch-{batch:010}-*")', 'folder.glob("batch-*")', "other batches stay")
+files("file in sorted(found)]", "file in found]", "parts stand in their order")
+files("int(part[2] or 0)", "-int(part[2] or 0)", "pieces of a part stand in their order")
+files(
+    "self._put(aside, diverted_beside(self.folder), batch)",
+    "self._put(aside, self.folder, batch)",
+    "what is diverted goes aside",
+)
+files(
+    "        shutil.rmtree(beside, ignore_errors=True)\n        if isinstance",
+    "        if isinstance",
+    "what was half written is written again",
+)
+files(
+    "            shutil.rmtree(folder, ignore_errors=True)",
+    "            pass",
+    "what was half written goes away",
+)
+files("elif _rows_in(folder):", "elif False:", "rows of another query are not mixed in")
+files(
+    'not each.name.startswith((".", "_"))', 'not each.name.startswith("_")', "what was half written is no row"
+)
+files("            elif not fresh:\n", "            elif False:\n", "a sink that was made anew is refused")
+files(
+    "if owner is not None:\n                _check",
+    "if owner is not None and not fresh:\n                _check",
+    "a lost checkpoint is refused",
+)
+files('    if owner.get("query") == name:\n        return\n', "    return\n", "a sink has one owner")
+files(
+    "            else:\n                _check_owner",
+    "            elif False:\n                _check_owner",
+    "of two queries one gets the sink",
+)
+files("        os.link(beside, file)", "        os.replace(beside, file)", "an owner stays")
+files("    if Path(checkpoint).is_dir():", "    if True:", "a lost checkpoint is told apart")
+files(
+    "(self.folder, diverted_beside(self.folder)) if self.aside",
+    "(self.folder,) if self.aside",
+    "the folder beside it too",
+)
+files(
+    "        for folder in self._claimed:\n", "        for folder in ():\n", "what is refused leaves nothing"
+)
+
+
+# ---------------------------------------------------------------- what cannot be a stamp
+
+
+def impossible(epsilon: int, now: int | None) -> Iterator[tuple[Message, str | None]]:
+    """Rows at the edge of what can be, and a word of what is said about them."""
+    most, far = 2 * epsilon + 1, 2**53
+    yield message("a", 1, 100, 100, ""), None
+    yield message(None, 1, 100, 100, ""), "no source"
+    yield message("a", 1, None, 100, ""), "no time"
+    yield message("a", 1, 100, None, ""), "no time"
+    yield message("a", 1, 0, 0, ""), None
+    yield message("a", 1, 0, -1, ""), "has an invalid time"
+    yield message("a", 1, 99, 100, ""), "has an invalid time"
+    yield message("a", 1, far, far - 1, ""), "has an invalid time"
+    yield message("a", 1, 100 + most, 100, ""), None
+    yield message("a", 1, 101 + most, 100, ""), f"c above {most},"
+    yield message("a", 0, 100, 100, ""), "not between 1 and"
+    yield message("a", far - 1, 100, 100, ""), None
+    yield message("a", far, 100, 100, ""), "not between 1 and"
+    yield message("a", None, 100, 100, ""), "no sequence that is a number"
+    yield {**message("a", None, 100, 100, ""), "type": "causet.heartbeats"}, "no sequence that is a number"
+    yield {**message("a", 1, 100, 100, ""), FAULT: "broken"}, "is not a message"
+    yield {**message(None, 1, 100, 100, ""), FAULT: "broken"}, "is not a message"
+    yield {**beat("a", 100, 100), FAULT: "broken"}, "is not a message"
+    yield beat("a", 100, 100), HEARTBEAT
+    yield {**beat("a", 100, 100), "sequence": 0, SIZE: 11}, HEARTBEAT
+    yield {**beat("a", 100, 100), "sequence": far}, HEARTBEAT
+    yield beat(None, 100, 100), "no source"
+    yield beat("a", None, 100), "no time"
+    yield beat("a", 100, -1), "has an invalid time"
+    yield beat("a", 101 + most, 100), f"c above {most},"
+    if now is None:
+        yield message("a", 1, far - 1, far - 1, ""), None
+        yield {**message("a", 1, 100, 100, ""), SIZE: 11}, None
+    else:
+        yield message("a", 1, now + epsilon, now + epsilon, ""), None
+        yield message("a", 1, now + epsilon + 1, now + epsilon + 1, ""), "ahead of every clock"
+        yield beat("a", now + epsilon + 1, now + epsilon + 1), "ahead of every clock"
+        yield {**message("a", 1, 100, 100, ""), SIZE: 11}, "larger than the sink takes"
+        yield {**message("a", 1, 100, 100, ""), SIZE: 10}, None
+        yield {**message("a", 0, 100, 100, ""), SIZE: 11}, "not between 1 and"
+
+
+def fits(said: str | None, code: int | None) -> bool:
+    """Whether a row was judged so."""
+    if said == HEARTBEAT:
+        return code == IS_BEAT
+    return code is None if said is None else code is not None and code >= 0 and said in problems(50)[code]
+
+
+KINDS = {"source": pa.string(), "type": pa.string(), FAULT: pa.string()}
+JUDGED = ("source", "sequence", "rc", "r", "type", FAULT, SIZE)
+"""The columns that a row is judged by."""
+
+
+@pytest.fixture(scope="module")
+def judged(spark: SparkSession) -> dict[str, bool]:
+    """By the rule that is broken, whether all rows are judged right; all of them in one look at the rows."""
+    cases = [(now, *each) for now in (None, 5000) for each in impossible(50, now)]
+    rows = {
+        name: pa.array([row.get(name) for _, row, _ in cases], KINDS.get(name, pa.int64())) for name in JUDGED
+    }
+    frame = spark.createDataFrame(pa.table({"number": pa.array(range(len(cases))), **rows}))
+    columns = []
+    for line, becomes, rule in (("", "", UNCHANGED), *STAMPS):
+        change = Change("streams.merge_rows", line, becomes) if line else None
+        with modules(change, ("rcclock", "streams.merge_rows")) as made:
+            judge, times = made["streams.merge_rows"].problem_with, Times("rc", "r", "sequence")
+            extra = made["streams.merge_rows"].Extra(True, True)
+            code = F.when(F.col("number") < len(list(impossible(50, None))), judge(times, 50, None, extra))
+            limited = judge(times, 50, F.lit(5000), extra._replace(most_bytes=10))
+            columns.append(code.otherwise(limited).alias(rule))
+    found = frame.select("number", *columns).collect()
+    assert len(found) == len(cases)
+    rules = [UNCHANGED, *(rule for _, _, rule in STAMPS)]
+    return {rule: all(fits(cases[row["number"]][2], row[rule]) for row in found) for rule in rules}
+
+
+UNCHANGED = "nothing"
+STAMPS = [
+    ('nameless=F.col("source").isNull()', "nameless=F.lit(False)", "who has no source is refused"),
+    ("rc.isNull() | r.isNull(),", "rc.isNull(),", "who has no r is refused"),
+    ("rc.isNull() | r.isNull(),", "r.isNull(),", "who has no rc is refused"),
+    ("(r < 0) | (rc >= FAR) | (rc < r),", "(rc >= FAR) | (rc < r),", "a negative time is refused"),
+    ("(r < 0) | (rc >= FAR) | (rc < r),", "(r < 0) | (rc < r),", "a time beyond all is refused"),
+    ("(r < 0) | (rc >= FAR) | (rc < r),", "(r < 0) | (rc >= FAR),", "r beyond r + c is refused"),
+    ("rc - r > largest_c(epsilon),", "F.lit(False),", "a large c is refused"),
+    ("rc - r > largest_c(epsilon),", "rc - r > epsilon,", "a possible c is not"),
+    ("(sequence < 1) | (sequence > MOST_SEQUENCE)", "(sequence > MOST_SEQUENCE)", "number 0 is refused"),
+    ("(sequence < 1) | (sequence > MOST_SEQUENCE)", "(sequence < 1)", "a number too large is refused"),
+    ("facts.unnumbered & ~facts.beat", "facts.beat & ~facts.beat", "who has no sequence is not a heartbeat"),
+    ("facts.unnumbered & ~facts.beat", "facts.unnumbered", "a heartbeat needs no sequence"),
+    ("MOST_SEQUENCE)) & ~facts.beat", "MOST_SEQUENCE))", "nor is its sequence looked at"),
+    ("facts.large & ~facts.beat", "facts.large", "a heartbeat is never too large"),
+    ("facts.large & ~facts.beat", "facts.large & facts.beat", "a large message is refused"),
+    ("F.col(SIZE) > extra.most_bytes", "F.col(SIZE) >= extra.most_bytes", "the largest one is not"),
+    (".eqNullSafe(F.lit(HEARTBEAT))", ".isNotNull()", "only one type is a heartbeat"),
+    (".eqNullSafe(F.lit(HEARTBEAT))", ".startswith(HEARTBEAT)", "and no type that begins so"),
+    (
+        "code = F.when(beat, F.lit(IS_BEAT)",
+        "code = F.when(F.lit(False), F.lit(IS_BEAT)",
+        "a heartbeat is one",
+    ),
+    ("faulty=F.col(FAULT).isNotNull()", "faulty=F.lit(False)", "who has a fault is refused"),
+    ("None if now is None else r > now + epsilon", "None", "a time ahead of every clock is refused"),
+    ("r > now + epsilon", "r > now", "a clock may be ahead by epsilon here"),
+    ("in reversed(list(enumerate(faults(", "in (list(enumerate(faults(", "the first fault is named"),
+]
+
+
+@check_of(
+    "rcclock",
+    "streams.pack",
+    "streams.parquet",
+    "streams.state",
+    "streams.merge_rows",
+    "streams.merge_stream",
+)
+def check_workers(made: dict[str, Any], folder: Path) -> None:
+    """Files that workers read and write themselves; and rows that they judge as Spark would."""
+    direct, merging = made["streams.parquet"], made["streams.merge_stream"]
+    times = Times("rc", "r", "sequence")
+    settings = merging.MergeSettings(times, 50, 0, (), (), 0, 1, 1, 10)
+    cases = list(impossible(50, 5000))
+    schema = pa.schema([(name, KINDS.get(name, pa.int64())) for name in JUDGED])
+    rows = pa.RecordBatch.from_pylist([row for row, _ in cases], schema)
+    codes = merging.Judge(settings)(rows, 5000).column(merging.CODE).to_pylist()
+    assert all(fits(said, code) for (_, said), code in zip(cases, codes, strict=True))
+
+    home = Path(mkdtemp(dir=folder))
+    columns = {"b": pa.array([5, 6], pa.int32()), "A": ["x", "y"], "more": ["x", "y"]}
+    there = pa.table({**columns, "status": ["kept", "diverted"]})
+    for name in ("one", "two"):
+        pq.write_table(there, home / name)
+    wanted = pa.schema([("a", pa.string()), ("b", pa.int64()), ("status", pa.string())])
+    named = pa.RecordBatch.from_pylist([{"path": f"file:{home / name}", "now": 7} for name in ("two", "one")])
+    seen: list[int] = []
+
+    def prepared(some: pa.RecordBatch, now: int) -> pa.RecordBatch:
+        seen.append(now)
+        return some
+
+    found = list(direct.FromFiles(wanted, wanted.names, prepared, lambda batches: batches)(iter([named])))
+    whole = {"a": None, "b": 5, "status": "kept"}
+    expected = [whole, {**whole, "b": 6, "status": "diverted"}]
+    assert [row for batch in found for row in batch.to_pylist()] == expected * 2
+    assert set(seen) == {7}
+    refuses(lambda: list(direct.read(home / "none", wanted)), f"{home / 'none'} cannot be read: No such file")
+
+    pq.write_table(pa.table({"b": ["5"]}), home / "other")
+    refuses(lambda: list(direct.read(home / "other", wanted)), "column 'b' is string, and was int64 before")
+
+    direct.TaskContext = MagicMock()
+    direct.TaskContext.get().partitionId.return_value = 3
+    made["streams.pack"].BLOB_ROWS = 3
+    for divides, places in ((True, {"kept": [5] * 4, "aside": [6] * 4}), (False, {"kept": [5, 6] * 4})):
+        direct.TaskContext.get().taskAttemptId.return_value = 70 + divides
+        task = direct.ToFiles(lambda batches: batches, wanted, home / "out", divides)
+        (told,) = task(iter([*found, *found]))
+        names = told.column("file").to_pylist()
+        assert names == [f"{place}/part-00003-{70 + divides}.parquet" for place in places]
+        for place, name in zip(places, names, strict=True):
+            assert pq.read_table(home / "out" / name).column("b").to_pylist() == places[place]
+    aside = pa.RecordBatch.from_pylist(expected[1:], wanted)
+    (told,) = direct.ToFiles(lambda batches: batches, wanted, home / "out", True)(iter([aside]))
+    assert told.column("file").to_pylist() == ["aside/part-00003-70.parquet"]
+    (nothing,) = direct.ToFiles(lambda batches: batches, wanted, home / "out", True)(iter([]))
+    assert nothing.num_rows == 0
+
+
+def by_workers(line: str, becomes: str, rule: str, module: str = "streams.parquet") -> None:
+    mutant("workers", module, line, becomes, rule)
+
+
+JUDGE = "streams.merge_stream"
+by_workers("missing[0] | missing[1],", "missing[0],", "workers refuse who has no r", JUDGE)
+by_workers("unnumbered=missing[2]", "unnumbered=nothing", "workers want a sequence", JUDGE)
+by_workers(
+    "pc.equal(rows.column(TYPE), HEARTBEAT).fill_null(False)",
+    "rows.column(TYPE).is_valid()",
+    "workers take one type for a heartbeat",
+    JUDGE,
+)
+by_workers("np.where(beat, IS_BEAT, FINE)", "np.where(beat, FINE, FINE)", "workers know a heartbeat", JUDGE)
+by_workers("faulty=_numpy(rows.column(FAULT).is_valid())", "faulty=nothing", "workers refuse a fault", JUDGE)
+by_workers("pc.greater(rows", "pc.greater_equal(rows", "workers let the largest pass", JUDGE)
+by_workers("pc.greater(rows", "pc.less(rows", "workers refuse what is too large", JUDGE)
+by_workers(
+    "in reversed(list(enumerate(faults(", "in (list(enumerate(faults(", "workers name the first fault", JUDGE
+)
+by_workers("self.settings.epsilon, now)", "self.settings.epsilon)", "workers know the time", JUDGE)
+by_workers("if field.name in there.names", "if True", "what a file lacks is null")
+by_workers("_kind(found) != _kind(wanted) or ", "", "a column of another kind is refused")
+by_workers("(KEPT, pc.invert(aside))", "(KEPT, aside)", "what is diverted is not among what is kept")
+by_workers("if self.divides else None", "", "where nothing goes aside, everything is kept")
+by_workers("-{task.taskAttemptId()}", "", "a task that is run again writes another file")
+by_workers(
+    "if rows.num_rows:\n                yield place",
+    "if True:\n                yield place",
+    "no file without rows",
+)
+by_workers("except (KeyError, pa.ArrowException, OSError)", "except KeyError", "who cannot be read is named")
+
+
+def survives(check: str, change: Change | None, folder: Path) -> bool:
+    made_check, names = CHECKS[check]
+    with modules(change, names) as made:
+        if change is None:
+            made_check(made, folder)
+            return True
+        try:
+            made_check(made, folder)
+        except (*FOUND, *FOUND_TOO):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("check", list(CHECKS))
+def test_unchanged_every_check_passes(check: str, tmp_path: Path) -> None:
+    assert survives(check, None, tmp_path)
+
+
+@pytest.mark.parametrize(("check", "change"), MUTANTS)
+def test_a_broken_rule_is_found(check: str, change: Change, tmp_path: Path) -> None:
+    assert not survives(check, change, tmp_path), "survived"
+
+
+def test_unchanged_stamps_are_judged_by_what_can_be(judged: dict[str, bool]) -> None:
+    assert judged[UNCHANGED]
+
+
+@pytest.mark.parametrize("rule", [rule for _, _, rule in STAMPS])
+def test_a_broken_rule_of_stamps_is_found(judged: dict[str, bool], rule: str) -> None:
+    assert not judged[rule], "survived"

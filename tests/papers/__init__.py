@@ -1,0 +1,1 @@
+"""One paper at a time: figures, sections and errata."""

@@ -1,0 +1,1 @@
+"""Starting Spark, and installing the package."""

@@ -1,0 +1,475 @@
+"""`merge` on Spark: one order for all, by the messages' own times, in batch and as a stream."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from causet import RcClock
+from causet.kernels.streams.sorting import ascending
+from causet.model import BadInput
+from causet.rcclock import RcTime
+from causet.spark import merge
+from causet.spark.streams import merge_batch
+from causet.spark.streams.books import Books
+from causet.spark.streams.pack import FAULT, SIZE
+from causet.spark.streams.tune import tune
+from causet.stamp import HEARTBEAT
+from tests.helpers.streams import write_files
+from tests.streams.test_deliver import finish
+
+EPSILON, DELTA = 50, 400
+PLAIN = "source string, sequence long, rc long, r long, subject string"
+SCHEMA = f"{PLAIN}, type string"
+Message = dict[str, Any]
+
+
+class Network:
+    """Sources whose clocks are up to ε apart, who hear each other's messages after up to δ."""
+
+    def __init__(self, seed: int, messages: int = 400, sources: int = 6) -> None:
+        draw = random.Random(seed)
+        self.now = 1_000_000
+        offsets = [draw.randrange(EPSILON + 1) for _ in range(sources)]
+        clocks = [RcClock(EPSILON, partial(self._show, offset), None) for offset in offsets]
+        sent = [0] * sources
+        self.arrivals: list[tuple[int, Message]] = []
+        self.causes: list[tuple[str, str]] = []
+        heard: list[list[tuple[int, str, RcTime]]] = [[] for _ in range(sources)]
+        last: list[list[str]] = [[] for _ in range(sources)]
+        for number in range(messages):
+            self.now += draw.choice([0, 0, 1, 5, 20])
+            me = draw.randrange(sources)
+            for entry in [each for each in heard[me] if each[0] <= self.now]:
+                heard[me].remove(entry)
+                clocks[me].event(entry[2])
+                last[me].append(entry[1])
+            when = clocks[me].event()
+            sent[me] += 1
+            subject = f"m{number}"
+            message = {
+                "source": f"s{me}",
+                "sequence": sent[me],
+                "rc": when.rc,
+                "r": when.r,
+                "subject": subject,
+            }
+            self.causes += [(cause, subject) for cause in last[me]]
+            last[me] = [subject]
+            for other in range(sources):
+                if other != me and draw.random() < 0.5:
+                    heard[other].append((self.now + draw.randrange(1, 30), subject, when))
+            self.arrivals.append((self.now + draw.randrange(DELTA), message))
+        self.arrivals.sort(key=lambda each: each[0])
+        self.messages = [message for _, message in self.arrivals]
+        self.beats = [
+            {"source": f"s{number}", "rc": self.now + 2000, "r": self.now + 2000, "type": HEARTBEAT}
+            for number in range(sources)
+        ]
+
+    def _show(self, offset: int) -> int:
+        return self.now + offset
+
+    def expected(self) -> list[str]:
+        """The order, by its definition."""
+        key: Callable[[Message], Any] = lambda each: (each["rc"], each["r"], each["source"], each["sequence"])  # noqa: E731
+        return [each["subject"] for each in sorted(self.messages, key=key)]
+
+
+def frame(spark: SparkSession, messages: Sequence[Message]) -> DataFrame:
+    names = [each.split()[0] for each in SCHEMA.split(", ")]
+    return spark.createDataFrame([tuple(each.get(name) for name in names) for each in messages], SCHEMA)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_batch_is_sorted_by_time_and_causes_come_first(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(merge_batch, "ROWS_PER_PART", 50)
+    network = Network(seed)
+    mixed = list(network.messages)
+    random.Random(seed).shuffle(mixed)
+    merged = frame(spark, mixed).repartition(3).transform(merge(epsilon="50 ms", delta="400 ms"))
+    rows = merged.collect()
+    assert [row.position for row in rows] == list(range(len(rows))), (
+        "rows stand in the order of their positions"
+    )
+    order = [row.subject for row in rows]
+    assert order == network.expected()
+    assert len(network.causes) > 100
+    assert all(order.index(cause) < order.index(effect) for cause, effect in network.causes)
+    assert merged.rdd.getNumPartitions() > 4, "by several workers"
+
+
+def test_an_outlier_does_not_make_one_worker_do_everything(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merge_batch, "ROWS_PER_PART", 50)
+    network = Network(1)
+    far = {"source": "s9", "sequence": 1, "rc": 2**50, "r": 2**50, "subject": "far"}
+    merged = frame(spark, [far, *network.messages]).transform(merge(epsilon="50 ms", delta="400 ms"))
+    assert [row.subject for row in merged.collect()] == [*network.expected(), "far"]
+    sizes = merged.rdd.glom().map(len).collect()
+    assert max(sizes) < 150, sizes
+
+
+def test_impossible_stamps_are_named_and_the_rest_is_merged(spark: SparkSession) -> None:
+    bad = [
+        ("a", 1, 100, 200, "less than r"),
+        ("a", 1, 1000, 100, "far ahead"),
+        ("a", 1, None, 100, "none"),
+        ("a", 1, -5, -5, "negative"),
+        ("a", 2**60, 100, 100, "large"),
+        ("a", 0, 100, 100, "zero"),
+        (None, 1, 100, 100, "nobody"),
+        ("a", 1, 2**60, 2**60, "beyond"),
+    ]
+    rows = spark.createDataFrame([*bad, ("a", 7, 300, 300, "fine")], PLAIN)
+    found = {row.subject: row for row in rows.transform(merge(epsilon="50 ms", delta="2 s")).collect()}
+    assert (found["fine"].position, found["fine"].status, found["fine"].problem) == (0, "delivered", None)
+    for name in found:
+        if name != "fine":
+            assert found[name].status == "diverted" and found[name].position is None and found[name].problem
+    assert found["far ahead"].problem == "has a time with c above 101, which ε does not allow"
+
+
+def test_time_may_be_text_as_the_envelope_has_it(spark: SparkSession) -> None:
+    rows = spark.createDataFrame(
+        [
+            ("a", "00000000000000000002", "200 190", "second"),
+            ("b", "00000000000000000001", "100 100", "first"),
+            ("b", "2", "x", "bad"),
+        ],
+        "source string, sequence string, causaltime string, subject string",
+    )
+    found = rows.transform(merge(epsilon=1, delta=1)).collect()
+    assert [(row.subject, row.position) for row in found] == [("first", 0), ("second", 1), ("bad", None)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "schema", "said"),
+    [
+        ({"epsilon": "x", "delta": 1}, SCHEMA, "epsilon = 'x'"),
+        ({"epsilon": 1, "delta": 1}, "source string, sequence long", "'causaltime' is not among"),
+        ({"epsilon": 1, "delta": 1}, "source string, sequence long, rc long", "'r' is not among"),
+    ],
+)
+def test_what_cannot_be_merged(spark: SparkSession, arguments: Any, schema: str, said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        spark.createDataFrame([], schema).transform(merge(**arguments))
+
+
+def test_only_the_type_makes_a_heartbeat_of_a_row(spark: SparkSession) -> None:
+    rows = [
+        ("a", None, 300, 300, "beat", HEARTBEAT),
+        ("a", 9, 100, 100, "beat with a number", HEARTBEAT),
+        ("a", None, 300, None, "beat without a time", HEARTBEAT),
+        (None, None, 300, 300, "beat of nobody", HEARTBEAT),
+        ("a", None, 300, 300, "message", "causet.message"),
+        ("a", None, 300, 300, "no type", None),
+        ("a", 1, 200, 200, "fine", None),
+    ]
+    merged = spark.createDataFrame(rows, SCHEMA).transform(merge(epsilon=1, delta=1)).collect()
+    assert [(row.subject, row.status, row.position) for row in merged[:1]] == [("fine", "delivered", 0)]
+    assert all(row.position is None for row in merged[1:]), "those without a position stand behind"
+    assert {row.subject: (row.status, row.problem) for row in merged} == {
+        "fine": ("delivered", None),
+        "beat": ("heartbeat", None),
+        "beat with a number": ("heartbeat", None),
+        "beat without a time": ("diverted", "has no time"),
+        "beat of nobody": ("diverted", "has no source"),
+        "message": ("diverted", "has no sequence that is a number"),
+        "no type": ("diverted", "has no sequence that is a number"),
+    }
+
+
+def test_a_type_that_is_not_text_makes_no_heartbeats(spark: SparkSession) -> None:
+    rows = spark.createDataFrame(
+        [("a", 1, 5, 5, 7)], "source string, sequence long, rc long, r long, type long"
+    )
+    (row,) = rows.transform(merge(epsilon=1, delta=1)).collect()
+    assert (row.status, row.type) == ("delivered", 7)
+
+
+def test_numbers_that_are_not_whole_are_not_cut(spark: SparkSession) -> None:
+    rows = spark.createDataFrame(
+        [("a", 1.5, 5.0, 5.0), ("a", 2.0, 5.5, 5.0), ("a", 3.0, 5.0, 5.0), ("a", 1e300, 5.0, 5.0)],
+        "source string, sequence double, rc double, r double",
+    )
+    found = rows.transform(merge(epsilon=1, delta=1)).collect()
+    assert {row.sequence: row.problem for row in found} == {
+        1.5: "has no sequence that is a number",
+        2.0: "has no time",
+        3.0: None,
+        1e300: "has no sequence that is a number",
+    }
+
+
+def test_columns_that_have_the_names_of_ours_are_kept(spark: SparkSession) -> None:
+    rows = spark.createDataFrame(
+        [("a", 1, 200, 200, 70, "paid", "none"), ("a", None, 100, 100, 71, "open", "late")],
+        "source string, sequence long, rc long, r long, position long, status string, problem string",
+    )
+    found = rows.transform(merge(epsilon=1, delta=1)).collect()
+    assert [(row.position, row.status, row.problem) for row in found] == [
+        (0, "delivered", None),
+        (None, "diverted", "has no sequence that is a number"),
+    ]
+    kept = [(row.input_position, row.input_status, row.input_problem) for row in found]
+    assert kept == [(70, "paid", "none"), (71, "open", "late")]
+    first = rows.withColumnRenamed("position", "input_status").transform(merge(epsilon=1, delta=1)).first()
+    assert first is not None and (first.input_status, first.input_input_status) == (70, "paid")
+
+
+def test_a_row_with_a_fault_is_diverted_with_it_and_domains_come_last_in_the_order(
+    spark: SparkSession,
+) -> None:
+    rows = spark.createDataFrame(
+        [
+            ("a", 1, 200, 200, "z", None, 5),
+            ("a", 1, 200, 200, None, None, 5),
+            ("a", 1, 200, 200, "Z", None, 5),
+            ("a", 2, 100, 100, None, "line 7 is not JSON", None),
+        ],
+        f"source string, sequence long, rc long, r long, causaldomain string, {FAULT} string, {SIZE} long",
+    )
+    merged = rows.transform(merge(epsilon=1, delta=1))
+    assert merged.columns == [*rows.columns[:5], "position", "status", "problem"]
+    assert [(row.causaldomain, row.position, row.problem) for row in merged.collect()] == [
+        ("Z", 0, None),
+        (None, 1, None),
+        ("z", 2, None),
+        (None, None, "line 7 is not JSON"),
+    ]
+
+
+# ---------------------------------------------------------------- streams
+
+
+def streamed(
+    spark: SparkSession, folder: Path, transform: Any, schema: str = SCHEMA, told: list[Any] | None = None
+) -> list[Row]:
+    """All rows of a stream, batch after batch and partition after partition."""
+    rows: list[Row] = []
+    source = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
+    query = (
+        source.transform(transform)
+        .writeStream.foreachBatch(lambda batch, _: rows.extend(batch.collect()))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    finish(query)
+    if told is not None:
+        events = [event for event in query.recentProgress if event["numInputRows"]]
+        told += [event["observedMetrics"]["causet"].asDict() for event in events]
+    return rows
+
+
+MIXED = (
+    "source string, sequence string, causaltime string, id string, data string, type string, "
+    f"causaldomain string, status string, {FAULT} string, {SIZE} long"
+)
+
+
+def test_every_row_of_a_stream_is_somewhere_and_the_books_say_where(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """In two batches, with numbers as text."""
+
+    def row(number: str | None, at: str | None, data: str, **more: Any) -> Message:
+        return {"source": "a", "sequence": number, "causaltime": at, "id": "i", "data": data, **more}
+
+    first = [
+        row("1", "1000 1000", "one", status="mine"),
+        row("1", "1000 1000", "one in b", causaldomain="b"),
+        row("1", "1000 1000", "one", status="another delivery", causaldomain="all"),
+        row("two", "1001 1001", "no number"),
+        row("2", "soon", "no time"),
+        row("3", "1003 1003", "broken", **{FAULT: "has a header that is not UTF-8"}),
+        row("4", "1004 1004", "large", **{SIZE: 101}),
+        row("5", "1005 1005", "not large", **{SIZE: 100}),
+    ]
+    second = [
+        row("1", "1000 1000", "another one"),
+        row("1", "1000 1000", "one in b", causaldomain="b"),
+        row(None, "9000 9000", "", type=HEARTBEAT),
+        row(None, "now", "a beat without a time", type=HEARTBEAT),
+        row("6", "9001 9001", "last"),
+    ]
+    write_files(tmp_path / "in", first + second, len(first))
+    told: list[Any] = []
+    how = replace(merge(epsilon="50 ms", delta="100 ms", buckets=2), most_bytes=100)
+    rows = streamed(spark, tmp_path, how, MIXED, told)
+    assert [(each.data, each.input_status) for each in rows if each.status == "delivered"] == [
+        ("one", "mine"),
+        ("one in b", None),
+        ("not large", None),
+    ]
+    assert {each.data: each.problem for each in rows if each.status != "delivered"} == {
+        "no number": "has no sequence that is a number",
+        "no time": "has no time",
+        "broken": "has a header that is not UTF-8",
+        "large": "is larger than the sink takes: 101 bytes, 100 at most",
+        "another one": "has the number of another message: source a, sequence 1, but another id or data",
+        "a beat without a time": "has no time",
+    }
+    assert not [name for name in rows[0].asDict() if name.startswith("__causet_")]
+    held = 0
+    for counts in told:
+        books = Books(held, counts, counts["held"])
+        assert books.balance, str(books)
+        held = books.held
+    assert [counts["read"] for counts in told] == [8, 5]
+    assert [counts["diverted"] for counts in told] == [4, 1]
+    assert [counts["refused"] for counts in told] == [3, 1]
+    assert [counts["duplicates"] for counts in told] == [1, 1]
+    assert [counts["conflicts"] for counts in told] == [0, 1]
+    assert [counts["heartbeats"] for counts in told] == [0, 1]
+    assert [counts["held"] for counts in told] == [3, 1]
+
+
+def test_a_stage_that_is_run_again_is_not_counted_again(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Spark counts what a task observes once only in the stage that gives the result: behind the last
+    shuffle."""
+    write_files(tmp_path / "in", Network(1).messages, 1000)
+    source = spark.readStream.schema(SCHEMA).json(str(tmp_path / "in"))
+    merge(epsilon=1, delta=1, buckets=2).blobs(source).frame.explain(extended=True)
+    plan = capsys.readouterr().out.partition("== Physical Plan ==")[0]
+    trees = [tree for tree in plan.split("== ") if "CollectMetrics" in tree]
+    assert trees
+    for tree in trees:
+        assert tree.index("CollectMetrics") < tree.index("Repartition")
+
+
+@pytest.mark.parametrize("size", [60, 1000])
+def test_a_stream_stands_in_the_order_of_the_batch(spark: SparkSession, tmp_path: Path, size: int) -> None:
+    network = Network(5)
+    copies = [*network.messages[:20], *network.messages]
+    write_files(tmp_path / "in", [*copies, *network.beats], size)
+    rows = streamed(spark, tmp_path, merge(epsilon="50 ms", delta="400 ms", buckets=4))
+    assert [row.subject for row in rows] == network.expected()
+    assert {row.status for row in rows} == {"delivered"}
+
+
+def test_two_mergers_agree_on_what_both_subscribe_to(spark: SparkSession, tmp_path: Path) -> None:
+    """Different subscriptions, different beginnings, batches of different sizes: one order."""
+    network = Network(6)
+    orders = []
+    for name, sources, skip, size in (("one", "s0 s1 s2 s3", 0, 40), ("two", "s2 s3 s4 s5", 60, 97)):
+        taken = [each for each in network.messages[skip:] if each["source"] in sources.split()]
+        beats = [each for each in network.beats if each["source"] in sources.split()]
+        write_files(tmp_path / name / "in", [*taken, *beats], size)
+        how = merge(epsilon="50 ms", delta="400 ms", buckets=4, sources=sources.split())
+        rows = streamed(spark, tmp_path / name, how)
+        assert {row.status for row in rows} == {"delivered"}
+        orders.append([row.subject for row in rows])
+    common = set(orders[0]) & set(orders[1])
+    assert len(common) > 50
+    assert [each for each in orders[0] if each in common] == [each for each in orders[1] if each in common]
+    # A merger of mergers gets the original stamps, and gives the same order again.
+    both = {each["subject"]: each for each in network.messages if each["subject"] in {*orders[0], *orders[1]}}
+    write_files(tmp_path / "three/in", [both[each] for each in (*orders[0], *orders[1])] + network.beats, 150)
+    rows = streamed(spark, tmp_path / "three", merge(epsilon="50 ms", delta="60 s", buckets=4))
+    again = [row.subject for row in rows if row.subject in common]
+    assert again == [each for each in orders[0] if each in common][: len(again)]
+
+
+def test_a_silent_source_is_waited_for_named_and_can_be_excluded(spark: SparkSession, tmp_path: Path) -> None:
+    def message(source: str, sequence: int, at: int) -> Message:
+        return {"source": source, "sequence": sequence, "rc": at, "r": at, "subject": f"{source}{sequence}"}
+
+    early = [message("a", 1, 1000), message("b", 1, 1000), message("a", 2, 60_000)]
+    write_files(tmp_path / "in", early, 10)
+    transform = merge(epsilon="50 ms", delta="400 ms", buckets=2)
+    told: list[Any] = []
+    source = spark.readStream.schema(SCHEMA).json(str(tmp_path / "in"))
+
+    def start(how: Any) -> list[str]:
+        rows: list[Row] = []
+        query = (
+            source.transform(how)
+            .writeStream.foreachBatch(lambda batch, _: rows.extend(batch.collect()))
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        finish(query)
+        told.extend(
+            event["observedMetrics"]["causet"].asDict()
+            for event in query.recentProgress
+            if event["numInputRows"]
+        )
+        return [row.subject for row in rows]
+
+    assert start(transform) == []
+    assert (told[-1]["held"], told[-1]["blocked"]) == (3, "b, heard of last at 1000")
+    (tmp_path / "in/2.jsonl").write_text(json.dumps(message("a", 3, 120_000)) + "\n")
+    assert start(merge(epsilon="50 ms", delta="400 ms", buckets=2, exclude=["b"])) == ["a1", "b1", "a2"]
+    (tmp_path / "in/3.jsonl").write_text(json.dumps(message("b", 2, 1001)) + "\n")
+    assert start(transform) == ["b2"], "and what comes below what was released is not lost"
+    assert told[-1]["late"] == 1
+
+
+def test_a_source_that_is_expected_is_waited_for(spark: SparkSession, tmp_path: Path) -> None:
+    messages = [
+        {"source": "a", "sequence": number, "rc": number * 1000, "r": number * 1000, "subject": str(number)}
+        for number in range(1, 5)
+    ]
+    write_files(tmp_path / "in", messages, 10)
+    assert streamed(spark, tmp_path, merge(epsilon=0, delta=0, buckets=2, sources=["z"])) == []
+
+
+def test_a_stamp_ahead_of_every_clock_is_refused_and_does_not_count_as_progress(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    messages = [
+        {"source": "a", "sequence": 1, "rc": 1000, "r": 1000, "subject": "a1"},
+        {"source": "b", "sequence": 1, "rc": 2**52, "r": 2**52, "subject": "damaged"},
+        {"source": "b", "sequence": 2, "rc": 1200, "r": 1200, "subject": "b2"},
+        {"source": "a", "sequence": 2, "rc": 90_000, "r": 90_000, "subject": "a2"},
+    ]
+    write_files(tmp_path / "in", messages, 10)
+    rows = streamed(spark, tmp_path, merge(epsilon="50 ms", delta="100 ms", buckets=2))
+    assert [(row.subject, row.status, row.problem) for row in rows] == [
+        ("damaged", "diverted", "has a time ahead of every clock"),
+        ("a1", "delivered", None),
+    ]
+
+
+def test_the_order_by_several_columns_is_that_of_tuples() -> None:
+    """Where they fit into one number, and where not; equal ones stay as they stand."""
+    draw = np.random.default_rng(1)
+    for widths in ((5, 3, 2, 9), (2**40, 2**40, 3, 5), (1, 1, 1, 1), (2**62, 2, 2, 2)):
+        for rows in (0, 1, 200):
+            columns = [draw.integers(-width, width, rows) for width in widths]
+            told = sorted(range(rows), key=lambda row: tuple(column[row] for column in columns))
+            assert ascending(*columns).tolist() == told
+
+
+def test_tune_takes_heartbeats_for_progress_and_leaves_out_what_merge_would_divert(
+    spark: SparkSession,
+) -> None:
+    """a's message at 100 comes when both are at 1000: it needs 900. The last heartbeat needs nothing."""
+    rows = [
+        ("a", None, 1000, 1000, "1", HEARTBEAT),
+        ("b", 1, 1000, 1000, "2", None),
+        ("a", 1, 100, 100, "3", None),
+        ("a", None, 9000, 9000, "4", "causet.message"),
+        ("b", 2, 9000, 9000, "5", None),
+        ("b", None, 10, 10, "6", HEARTBEAT),
+    ]
+    found = tune(spark.createDataFrame(rows, SCHEMA), "subject")
+    assert (found.messages, found.sources, found.skipped) == (3, 2, 1)
+    assert (found.epsilon, found.delta) == (0, 900)
