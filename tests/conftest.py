@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from causet.errors import BadInput
 from causet.live.broker import broker_jars, kafka_broker
-from causet.model import BadInput
 from causet.spark.start import archive
 from causet.spark.start.session import spark_session
 

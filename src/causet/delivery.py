@@ -35,8 +35,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from causet.errors import BadInput, BadStamp, quote
 from causet.holdback import HoldBack, Threshold
-from causet.model import BadInput, BadStamp
 from causet.stamp import MOST_SEQUENCE
 
 Payload = TypeVar("Payload")
@@ -85,9 +85,7 @@ class Delivery(Generic[Payload]):
 
     def __init__(self, missing: str, patience: float | None = None) -> None:
         if missing not in POLICIES:
-            raise BadInput(
-                f"missing = {missing!r}: what to do about a cause that does not come is wait, flag or divert"
-            )
+            raise BadInput(f"missing = {quote(missing)}: must be wait, flag or divert")
         if (missing == WAIT) != (patience is None):
             raise BadInput("patience belongs to flag and divert, and they need it")
         self.policy = missing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from causet.model import BadInput
+from causet.errors import BadInput, quote
 
 _UNITS = {
     1: ("ms", "milli", "millis", "millisecond", "milliseconds"),
@@ -29,9 +29,9 @@ def milliseconds(name: str, value: str | int | float) -> int:
     found = _FORM.fullmatch(str(value).lower())
     if found is None or found[2] not in _SIZE:
         raise BadInput(
-            f'{name} = {value!r}: write a duration such as "50 ms", "2 s", "10 minutes" or "1 day"'
+            f'{name} = {quote(value)}: write a duration such as "50 ms", "2 s", "10 minutes" or "1 day"'
         )
     size = float(found[1]) * _SIZE[found[2]]
     if not math.isfinite(size) or size > LONGEST:
-        raise BadInput(f"{name} = {value!r}: that is longer than a hundred years")
+        raise BadInput(f"{name} = {quote(value)}: that is longer than a hundred years")
     return round(size)

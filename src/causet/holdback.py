@@ -43,7 +43,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any, Generic, TypeVar
 
-from causet.model import CausetError
+from causet.errors import CausetError
 
 Payload = TypeVar("Payload")
 Fact = Hashable

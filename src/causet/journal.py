@@ -16,10 +16,9 @@ import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from reprlib import repr as shown
 from typing import Any
 
-from causet.model import BadInput
+from causet.errors import BadInput, quote
 
 try:
     import fcntl
@@ -178,7 +177,7 @@ def _line(value: Mapping[str, Any]) -> bytes:
 def _record(line: bytes) -> dict[str, Any]:
     found = json.loads(line)
     if not isinstance(found, dict):
-        raise BadInput(f"an object is expected, not {shown(found)}")
+        raise BadInput(f"an object is expected, not {quote(found)}")
     return found
 
 
@@ -189,7 +188,7 @@ def state_of(saved: str | bytes, what: str) -> dict[str, Any]:
         raise BadInput(f"{what}: no state of a stamper")
     if state["version"] != VERSION:
         raise BadInput(
-            f"{what}: version {shown(state['version'])}, and this is version {VERSION}; use the release that "
+            f"{what}: version {quote(state['version'])}, and this is version {VERSION}; use the release that "
             "wrote it"
         )
     return state

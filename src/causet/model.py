@@ -1,6 +1,4 @@
-"""The words: processes, groups, separators, events, and how things go wrong.
-
-Everything here is a frozen value, and depends only on `escapes`.
+"""The words: processes, groups, separators and events, as frozen values.
 
 Inside the protocols a process is a small integer, its position in `System.processes`, and a set of
 processes is an integer used as a bit mask: hashable, compact, and quick to unite and compare even with a
@@ -11,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
-from reprlib import repr as shown
 
-from causet.escapes import escaped, is_plain, one_line, shortened
+from causet.errors import BadInput, listed, quote
 
 Processes = int
 """A set of processes as a bit mask: process p is a member when bit p is set."""
@@ -47,25 +43,6 @@ def members(processes: Processes) -> Iterator[int]:
         lowest = processes & -processes
         yield lowest.bit_length() - 1
         processes ^= lowest
-
-
-class CausetError(Exception):
-    """Base of every error this package raises on purpose: a sentence that is safe to print.
-
-    >>> print(CausetError("no process \\x1b[31mp1"))
-    no process \\x1b[31mp1
-    """
-
-    def __str__(self) -> str:
-        return one_line(super().__str__())
-
-
-class BadInput(CausetError):
-    """The caller, or a file the caller gave, asked for something that cannot be (exit code 2)."""
-
-
-class BadStamp(CausetError):
-    """A peer's stamp or packet is truncated, oversized, of another version, or impossible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +94,16 @@ class System:
         try:
             return self.processes.index(name)
         except ValueError:
-            known = some_of(self.processes)
-            raise BadInput(f"unknown process {shown(name)}; the processes are {known}") from None
+            known = listed(self.processes)
+            raise BadInput(f"unknown process {quote(name)}; the processes are {known}") from None
 
     def group_index(self, name: str) -> int:
         """The group of this name; BadInput if there is none."""
         for position, group in enumerate(self.groups):
             if group.name == name:
                 return position
-        known = some_of(group.name for group in self.groups)
-        raise BadInput(f"unknown group {shown(name)}; the groups are {known}")
+        known = listed(group.name for group in self.groups)
+        raise BadInput(f"unknown group {quote(name)}; the groups are {known}")
 
     def group_of(self, sender: int, targets: Processes) -> int:
         """The group whose members are exactly the sender and the targets; BadInput if there is none."""
@@ -135,32 +112,9 @@ class System:
             if group.members == wanted:
                 return position
         raise BadInput(
-            f"{some_of(self.names(wanted))} are no group; a group protocol sends only to the other "
+            f"{listed(self.names(wanted))} are no group; a group protocol sends only to the other "
             "members of one of its groups"
         )
-
-
-def some_of(names: Iterable[str]) -> str:
-    """The first few of these names, fit for a sentence: what is odd or long is quoted and cut.
-
-    >>> some_of(["p1", "p\\n2"])
-    "p1, 'p\\\\n2'"
-    """
-    first = list(islice(names, 9))
-    told = [name if len(name) <= 40 and is_plain(name) else escaped(shown(name)) for name in first[:8]]
-    return ", ".join(told) + (", …" if len(first) > 8 else "") or "none"
-
-
-LONGEST_NAME = 80
-
-
-def printable(name: str, most: int = LONGEST_NAME) -> str:
-    """A name from outside, fit for a terminal: what would control it is escaped, a long name shortened.
-
-    >>> printable("p1"), printable("\\x1b[31mp1"), len(printable("p" * 70_000))
-    ('p1', '\\\\x1b[31mp1', 80)
-    """
-    return shortened(name, most)
 
 
 def is_text(value: object) -> bool:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from reprlib import repr as shown
 
 import yaml
 
-from causet.model import BadInput
+from causet.errors import BadInput, quote
 
 MOST_BYTES = 16 * 1024 * 1024
 """The largest file that is read."""
@@ -60,7 +59,7 @@ def _load_json(text: str) -> object:
         keys = [key for key, _ in found]
         if len(set(keys)) < len(keys):
             raise BadInput(
-                f": the key {shown(next(key for key, _ in found if keys.count(key) > 1))} is there twice"
+                f": the key {quote(next(key for key, _ in found if keys.count(key) > 1))} is there twice"
             )
         return dict(found)
 
@@ -94,12 +93,12 @@ def _check_yaml(text: str, loader: type[yaml.SafeLoader]) -> None:
         if not isinstance(event, yaml.NodeEvent):
             continue
         if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) and event.tag is not None:
-            raise BadInput(f", line {line}: the tag {shown(event.tag)} is not allowed; give plain values")
+            raise BadInput(f", line {line}: the tag {quote(event.tag)} is not allowed; give plain values")
         seen = keys[-1] if keys else None
         if seen is not None:
             if key_next[-1] and isinstance(event, yaml.ScalarEvent):
                 if event.value in seen:
-                    raise BadInput(f", line {line}: the key {shown(event.value)} is there twice")
+                    raise BadInput(f", line {line}: the key {quote(event.value)} is there twice")
                 seen.add(event.value)
             key_next[-1] = not key_next[-1]
         if isinstance(event, yaml.CollectionStartEvent):

@@ -16,10 +16,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from reprlib import repr as shown
 from typing import NamedTuple
 
-from causet.model import BadInput, BadStamp, CausetError
+from causet.errors import BadInput, BadStamp, CausetError, quote
 
 FAR = 2**53
 _TIME = re.compile(r"(\d{1,16})[ ,](\d{1,16})")
@@ -42,10 +41,10 @@ class RcTime(NamedTuple):
     def parse(cls, text: object) -> RcTime:
         found = _TIME.fullmatch(text) if isinstance(text, str) and text.isascii() else None
         if found is None:
-            raise BadStamp(f"causaltime must be the numbers r + c and r, not {shown(text)}")
+            raise BadStamp(f"causaltime must be the numbers r + c and r, not {quote(text)}")
         time = cls(int(found[1]), int(found[2]))
         if time.rc < time.r or time.rc >= FAR:
-            raise BadStamp(f"causaltime {shown(text)} is no time of a clock")
+            raise BadStamp(f"causaltime {quote(text)} is no time of a clock")
         return time
 
 
@@ -107,10 +106,10 @@ class RcClock:
                     f"{self.epsilon} ms: set the clocks right, or raise epsilon at every source"
                 )
             if when.rc > when.r + self.reach:
-                raise BadStamp(f"causaltime {str(when)!r}: c is {when.rc - when.r}, more than {self.reach}")
+                raise BadStamp(f"causaltime {quote(str(when))}: c = {when.rc - when.r} exceeds {self.reach}")
             if when.rc + 1 > now + self.reach:
                 raise ClockJumped(
-                    f"causaltime {str(when)!r} is {when.rc - now} ms ahead of this clock, more than ε = "
+                    f"causaltime {quote(str(when))} is {when.rc - now} ms ahead of this clock, more than ε = "
                     f"{self.epsilon} ms allows: set the clocks right, or raise epsilon at every source"
                 )
         self.largest = max(now, self.largest, *(when.rc + 1 for when in received))

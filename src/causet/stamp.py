@@ -21,12 +21,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from reprlib import repr as shown
 from threading import RLock
 from typing import Any
 
+from causet.errors import BadInput, BadStamp, quote
 from causet.journal import VERSION, Journal, state_of
-from causet.model import BadInput, BadStamp, is_text
+from causet.model import is_text
 from causet.rcclock import ClockJumped, RcClock, RcTime
 
 __all__ = ["HEARTBEAT", "ClockJumped", "RcClock", "RcTime", "Stamper", "from_binary", "to_binary"]
@@ -74,7 +74,7 @@ class Stamper:
             if not is_text(value):
                 raise BadInput(
                     f"the {name} of a stamper must be text that is not empty and has no half of a surrogate "
-                    f"pair, not {shown(value)}"
+                    f"pair, not {quote(value)}"
                 )
         self.source = source
         self.domain = domain
@@ -170,17 +170,17 @@ class Stamper:
         """
         source, domain = envelope.get("source"), envelope.get(DOMAIN, self.domain)
         if not isinstance(source, str) or not is_text(source):
-            raise BadStamp(f"an envelope must have a source that is text, not {shown(source)}")
+            raise BadStamp(f"an envelope must have a source that is text, not {quote(source)}")
         if domain != self.domain:
             raise BadStamp(
-                f"a message of domain {shown(domain)} at a stamper of domain {shown(self.domain)}: "
+                f"a message of domain {quote(domain)} at a stamper of domain {quote(self.domain)}: "
                 "dependencies stay inside a domain, so give what belongs together one domain"
             )
         when = time_of(envelope)
         beats = envelope.get("type") == HEARTBEAT
         number, deps = (0, {}) if beats else (sequence_of(envelope), deps_of(envelope))
         if deps.get(source, 0) >= number and not beats:
-            raise BadStamp(f"message {number} of {shown(source)} depends on itself or on a later one")
+            raise BadStamp(f"message {number} of {quote(source)} depends on itself or on a later one")
         with self._lock:
             if self._journal is not None:
                 self._journal.check_open()
@@ -250,8 +250,8 @@ class Stamper:
     def _load(self, state: Mapping[str, Any]) -> None:
         if (state["source"], state["domain"]) != (self.source, self.domain):
             raise BadInput(
-                f"this is the file of {shown(state['source'])} in domain {shown(state['domain'])}, not of "
-                f"{shown(self.source)} in {shown(self.domain)}"
+                f"this is the file of {quote(state['source'])} in domain {quote(state['domain'])}, not of "
+                f"{quote(self.source)} in {quote(self.domain)}"
             )
         self.sequence = state["sequence"]
         self._seen, self._direct = dict(state["seen"]), dict(state["direct"])
@@ -308,11 +308,11 @@ def _checked(attributes: Mapping[str, str]) -> dict[str, str]:
     for name, value in attributes.items():
         if not _ATTRIBUTE.fullmatch(name) or (name in _OURS and name not in ("id", "type")):
             raise BadInput(
-                f"{shown(name)} cannot be an attribute: small letters and digits, and not one of ours"
+                f"{quote(name)} cannot be an attribute: small letters and digits, and not one of ours"
             )
         empty = value == "" and name not in ("id", "type")
         if not empty and not is_text(value):
-            raise BadInput(f"the attribute {name} must be text, not {shown(value)}")
+            raise BadInput(f"the attribute {name} must be text, not {quote(value)}")
     if attributes.get("type") == HEARTBEAT:
         raise BadInput(f"the type {HEARTBEAT} is for heartbeats, which carry no message: use heartbeat()")
     return dict(attributes)
@@ -339,7 +339,7 @@ def pack_deps(deps: Mapping[str, int]) -> bytes:
     for name in sorted(deps):
         raw = name.encode()
         if len(raw) >= 2**16:
-            raise BadInput(f"the name of a source is too long: {shown(name)}")
+            raise BadInput(f"the name of a source is too long: {quote(name)}")
         packed += deps[name].to_bytes(8, "little") + len(raw).to_bytes(2, "little") + raw
     return bytes(packed)
 
@@ -351,9 +351,9 @@ def sequence_of(envelope: Mapping[str, Any]) -> int:
     """The number of a message; BadStamp if it is none."""
     found = envelope.get("sequence")
     if not isinstance(found, str) or not found.isascii() or not found.isdigit() or len(found) > 20:
-        raise BadStamp(f"sequence must be a number of up to 20 digits, not {shown(found)}")
+        raise BadStamp(f"sequence must be a number of up to 20 digits, not {quote(found)}")
     if not 1 <= int(found) <= MOST_SEQUENCE:
-        raise BadStamp(f"sequence must be between 1 and {MOST_SEQUENCE}, not {shown(found)}")
+        raise BadStamp(f"sequence must be between 1 and {MOST_SEQUENCE}, not {quote(found)}")
     return int(found)
 
 
@@ -361,18 +361,18 @@ def deps_of(envelope: Mapping[str, Any]) -> dict[str, int]:
     """The direct causes of a message; BadStamp if they cannot be read."""
     text = envelope.get("causaldeps", "{}")
     if not isinstance(text, str):
-        raise BadStamp(f"causaldeps must be JSON text, not {shown(text)}")
+        raise BadStamp(f"causaldeps must be JSON text, not {quote(text)}")
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        raise BadStamp(f"causaldeps must be JSON text, not {shown(text)}") from None
+        raise BadStamp(f"causaldeps must be JSON text, not {quote(text)}") from None
     if not isinstance(found, dict) or len(found) > MOST_DEPS:
-        raise BadStamp(f"causaldeps must be a map of up to {MOST_DEPS:,} sources, not {shown(text)}")
+        raise BadStamp(f"causaldeps must be a map of up to {MOST_DEPS:,} sources, not {quote(text)}")
     for source, number in found.items():
         if not is_text(source):
-            raise BadStamp(f"causaldeps: {shown(source)} cannot be the name of a source")
+            raise BadStamp(f"causaldeps: {quote(source)} cannot be the name of a source")
         if type(number) is not int or not 1 <= number <= MOST_SEQUENCE:
-            raise BadStamp(f"causaldeps: the number of {shown(source)} cannot be {shown(number)}")
+            raise BadStamp(f"causaldeps: the number of {quote(source)} cannot be {quote(number)}")
     return found
 
 
@@ -406,7 +406,7 @@ def _header(name: str, value: object) -> bytes:
     try:
         return str(value).encode()
     except UnicodeEncodeError:
-        raise BadInput(f"the attribute {name} must be text, not {shown(value)}") from None
+        raise BadInput(f"the attribute {name} must be text, not {quote(value)}") from None
 
 
 def _json(data: object) -> bytes:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import comb
 from pathlib import Path
-from reprlib import repr as shown
 
-from causet.model import BadInput, Group, Processes, Separator, System, is_text, mask, members, some_of
+from causet.errors import BadInput, listed, quote
+from causet.model import Group, Processes, Separator, System, is_text, mask, members
 from causet.plain import load_plain
 
 MOST_PROCESSES = 100_000
@@ -72,7 +72,7 @@ def build_system(
     return System(
         processes=names,
         groups=tuple(
-            Group(name, _group(inside, f"group {shown(name)}", numbers))
+            Group(name, _group(inside, f"group {quote(name)}", numbers))
             for name, inside in _groups(groups or {}).items()
         ),
         links=None if neighbours is None else tuple(mask(near) for near in neighbours),
@@ -85,7 +85,7 @@ def _names(value: object, where: str, most: int = MOST_PROCESSES) -> tuple[str, 
     names = []
     for position, name in enumerate(_list(value, where, "names", most), 1):
         if not isinstance(name, str):
-            raise BadInput(f"{where}: name {position} is {shown(name)}, which is not text; put it in quotes")
+            raise BadInput(f"{where}: name {position} is {quote(name)}, which is not text; put it in quotes")
         if not name.strip():
             raise BadInput(f"{where}: name {position} is empty")
         if not is_text(name):
@@ -96,7 +96,7 @@ def _names(value: object, where: str, most: int = MOST_PROCESSES) -> tuple[str, 
 
 def _list(value: object, where: str, what: str, most: int) -> Sequence[object]:
     if isinstance(value, str | bytes) or not isinstance(value, Sequence):
-        raise BadInput(f"{where}: expected a list of {what}, found {shown(value)}")
+        raise BadInput(f"{where}: expected a list of {what}, found {quote(value)}")
     if len(value) > most:
         raise BadInput(f"{where}: {len(value)} {what} are too many, at most {most} are allowed")
     return value
@@ -104,11 +104,11 @@ def _list(value: object, where: str, what: str, most: int) -> Sequence[object]:
 
 def _groups(value: object) -> dict[str, tuple[str, ...]]:
     if not isinstance(value, Mapping):
-        raise BadInput(f"groups: expected names with their members, found {shown(value)}")
+        raise BadInput(f"groups: expected names with their members, found {quote(value)}")
     if len(value) > MOST_GROUPS:
         raise BadInput(f"groups: {len(value)} groups are too many, at most {MOST_GROUPS} are allowed")
     _names(list(value), "groups", MOST_GROUPS)
-    return {name: _names(inside, f"group {shown(name)}") for name, inside in value.items()}
+    return {name: _names(inside, f"group {quote(name)}") for name, inside in value.items()}
 
 
 def _links(value: object) -> tuple[tuple[str, ...], ...]:
@@ -127,10 +127,10 @@ def _sides(value: object) -> tuple[dict[str, tuple[str, ...]], ...]:
     for position, sides in enumerate(_list(value, "separators", "separators", MOST_SEPARATORS), 1):
         where = f"separator {position}"
         if not isinstance(sides, Mapping):
-            raise BadInput(f"{where}: expected members, forward and backward, found {shown(sides)}")
+            raise BadInput(f"{where}: expected members, forward and backward, found {quote(sides)}")
         for key in sides:
             if key not in SIDES:
-                raise BadInput(f"{where}: unknown key {shown(key)}; the keys are {', '.join(SIDES)}")
+                raise BadInput(f"{where}: unknown key {quote(key)}; the keys are {', '.join(SIDES)}")
         for side in SIDES:
             if side not in sides:
                 raise BadInput(f"{where}: {side} is missing; the keys are {', '.join(SIDES)}")
@@ -142,14 +142,14 @@ def _repeated(names: Sequence[str]) -> str:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            return shown(name)
+            return quote(name)
         seen.add(name)
     raise AssertionError("no name is repeated")
 
 
 def _number(name: str, where: str, numbers: Mapping[str, int]) -> int:
     if name not in numbers:
-        raise BadInput(f"{where}: unknown process {shown(name)}; the processes are {some_of(numbers)}")
+        raise BadInput(f"{where}: unknown process {quote(name)}; the processes are {listed(numbers)}")
     return numbers[name]
 
 
@@ -167,7 +167,7 @@ def _neighbours(links: Sequence[Sequence[str]], numbers: Mapping[str, int]) -> l
     for position, (one, other) in enumerate(links, 1):
         p, q = (_number(name, f"link {position}", numbers) for name in (one, other))
         if p == q:
-            raise BadInput(f"link {position}: {shown(one)} is linked with itself")
+            raise BadInput(f"link {position}: {quote(one)} is linked with itself")
         neighbours[p].add(q)
         neighbours[q].add(p)
     return neighbours
@@ -185,7 +185,7 @@ def _separators(
     if apart:
         raise BadInput(
             "separators: they need a connected graph, and no path leads "
-            f"from {shown(names[0])} to {shown(names[min(apart)])}"
+            f"from {quote(names[0])} to {quote(names[min(apart)])}"
         )
     found = []
     for position, sides in enumerate(separators, 1):
@@ -196,8 +196,8 @@ def _separators(
             for q in near:
                 if (side_of[p], side_of[q]) == ("forward", "backward"):
                     raise BadInput(
-                        f"{where}: it does not separate; {shown(names[p])} in forward and "
-                        f"{shown(names[q])} in backward are linked"
+                        f"{where}: it does not separate; {quote(names[p])} in forward and "
+                        f"{quote(names[q])} in backward are linked"
                     )
         of_side = {side: mask(p for p, is_in in side_of.items() if is_in == side) for side in SIDES}
         found.append(Separator(**of_side))
@@ -215,13 +215,13 @@ def _partition(
         for name in inside:
             p = _number(name, f"{where}, {side}", numbers)
             if side_of.get(p) == side:
-                raise BadInput(f"{where}, {side}: {shown(name)} is there twice")
+                raise BadInput(f"{where}, {side}: {quote(name)} is there twice")
             if p in side_of:
-                raise BadInput(f"{where}: {shown(name)} is both in {side_of[p]} and in {side}")
+                raise BadInput(f"{where}: {quote(name)} is both in {side_of[p]} and in {side}")
             side_of[p] = side
     for p, name in enumerate(names):
         if p not in side_of:
-            raise BadInput(f"{where}: {shown(name)} is in none of {', '.join(SIDES)}")
+            raise BadInput(f"{where}: {quote(name)} is in none of {', '.join(SIDES)}")
     return side_of
 
 
@@ -263,7 +263,7 @@ def groups_of(shape: str, system_size: int, seed: int) -> tuple[Group, ...]:
     elif drawn := re.fullmatch(r"random:([0-9]{1,9})x([0-9]{1,9})", shape):
         found = _random(int(drawn[1]), int(drawn[2]), system_size, seed, shape)
     else:
-        raise BadInput(f"unknown group shape {shown(shape)}{_no_file(shape)}; the shapes are {GROUP_SHAPES}")
+        raise BadInput(f"unknown group shape {quote(shape)}{_no_file(shape)}; the shapes are {GROUP_SHAPES}")
     return tuple(Group(f"g{number}", mask(inside)) for number, inside in enumerate(found, 1))
 
 
@@ -280,7 +280,7 @@ def _check_size(size: int) -> None:
 def _check_count(count: int, size: int, shape: str) -> None:
     if not 1 <= count <= MOST_GROUPS or count * size > MOST_MEMBERS:
         raise BadInput(
-            f"group shape {shown(shape)} makes {count} groups of {size}; there must be from 1 to "
+            f"group shape {quote(shape)} makes {count} groups of {size}; there must be from 1 to "
             f"{MOST_GROUPS} groups with at most {MOST_MEMBERS} members in all; the shapes are {GROUP_SHAPES}"
         )
 
@@ -288,7 +288,7 @@ def _check_count(count: int, size: int, shape: str) -> None:
 def _big_enough(everyone: Sequence[int], shape: str) -> Sequence[int]:
     if len(everyone) < 2:
         raise BadInput(
-            f"group shape {shown(shape)} needs at least 2 processes; the shapes are {GROUP_SHAPES}"
+            f"group shape {quote(shape)} needs at least 2 processes; the shapes are {GROUP_SHAPES}"
         )
     return everyone
 
@@ -296,7 +296,7 @@ def _big_enough(everyone: Sequence[int], shape: str) -> Sequence[int]:
 def _check_members(size: int, system_size: int, shape: str) -> None:
     if not 2 <= size <= system_size:
         raise BadInput(
-            f"group shape {shown(shape)} asks for groups of {size} among {system_size} processes; a group "
+            f"group shape {quote(shape)} asks for groups of {size} among {system_size} processes; a group "
             f"has at least 2 members and at most all processes; the shapes are {GROUP_SHAPES}"
         )
 
@@ -316,7 +316,7 @@ def _random(count: int, size: int, system_size: int, seed: int, shape: str) -> l
     possible = comb(system_size, size)
     if count > possible:
         raise BadInput(
-            f"group shape {shown(shape)} asks for {count} different groups of {size}, and {system_size} "
+            f"group shape {quote(shape)} asks for {count} different groups of {size}, and {system_size} "
             f"processes have only {possible}; the shapes are {GROUP_SHAPES}"
         )
     # Text as a seed: a simulation that draws from the bare seed must not repeat these draws.
@@ -362,10 +362,10 @@ def links_of(shape: str, size: int) -> tuple[Processes, ...] | None:
         pairs = [(0, p) for p in range(1, size)]
     elif shape in ("cycle", "tail"):
         if size < 3:
-            raise BadInput(f"link shape {shown(shape)} needs at least 3 processes, and there are {size}")
+            raise BadInput(f"link shape {quote(shape)} needs at least 3 processes, and there are {size}")
         pairs = [*path, (0, size - 1 if shape == "cycle" else 2)]
     else:
-        raise BadInput(f"unknown link shape {shown(shape)}{_no_file(shape)}; the shapes are {LINK_SHAPES}")
+        raise BadInput(f"unknown link shape {quote(shape)}{_no_file(shape)}; the shapes are {LINK_SHAPES}")
     neighbours: list[set[int]] = [set() for _ in range(size)]
     for p, q in pairs:
         neighbours[p].add(q)
@@ -434,10 +434,10 @@ def read_topology(path: str | Path) -> Topology:
 
 def _topology(content: object) -> Topology:
     if not isinstance(content, Mapping):
-        raise BadInput(f"expected a mapping with some of {', '.join(FIELDS)}, found {shown(content)}")
+        raise BadInput(f"expected a mapping with some of {', '.join(FIELDS)}, found {quote(content)}")
     for key in content:
         if key not in FIELDS:
-            raise BadInput(f"unknown field {shown(key)}; the fields are {', '.join(FIELDS)}")
+            raise BadInput(f"unknown field {quote(key)}; the fields are {', '.join(FIELDS)}")
     given = {key: value for key, value in content.items() if value is not None}
     if not given:
         raise BadInput(f"it says nothing; give at least one of {', '.join(FIELDS)}")

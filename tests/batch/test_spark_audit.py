@@ -17,8 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import causet.spark
+from causet.errors import BadInput
 from causet.formats.trace import direct_causes, read_trace
-from causet.model import BadInput, Event
+from causet.model import Event
 from causet.spark.batch import links as ends
 from causet.spark.batch.assert_order import _place, assert_causally_ordered
 from causet.spark.batch.audit import Audit, Pair, Tally, _skew, audit

@@ -19,8 +19,9 @@ from pyspark.sql import SparkSession
 
 from causet.check.oracle import judge
 from causet.cli import cli
+from causet.errors import BadInput
 from causet.formats.trace import read_trace, write_trace
-from causet.model import BadInput, Event
+from causet.model import Event
 from tests.helpers.logs import random_log, shuffled
 from tests.helpers.places import ROOT
 

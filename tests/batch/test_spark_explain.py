@@ -15,12 +15,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from causet.check.oracle import causal_pasts
+from causet.errors import BadInput
 from causet.formats.shiviz import read_shiviz
 from causet.formats.trace import direct_causes
 from causet.kernels.logs import reach, vectors
 from causet.kernels.logs.levels import fill_levels
 from causet.kernels.logs.pages import ABSENT, DELIVERY, PLAIN, SENT, Pages, Piece
-from causet.model import BadInput, Event
+from causet.model import Event
 from causet.spark.batch import vectors as columns_of
 from causet.spark.batch.explain import explain
 from causet.spark.batch.explanation import EventExplained, Related

@@ -29,12 +29,13 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from causet.errors import BadInput, Problem
 from causet.formats.parquet import write_parquet
-from causet.formats.strict import Problem, decode_record
+from causet.formats.strict import decode_record
 from causet.formats.trace import FIELDS, event_of, read_trace, write_trace
 from causet.kernels.json.kinds import Kinds
 from causet.kernels.json.lines import Inspection, blocks
-from causet.model import BadInput, Event
+from causet.model import Event
 from causet.spark.read import json as sources_json
 from causet.spark.read.source import check_frame, check_values, open_trace
 from causet.spark.start.errors import sentence_for, translated
@@ -478,7 +479,7 @@ def test_files_that_cannot_be_read(
 def test_a_line_that_is_too_long(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("causet.formats.files", "causet.kernels.json.lines"):
+    for module in ("causet.files", "causet.kernels.json.lines"):
         monkeypatch.setattr(f"{module}.MAX_LINE", 100)
     monkeypatch.setattr("causet.kernels.json.lines.BLOCK", 50)
     path = tmp_path / "t.jsonl"

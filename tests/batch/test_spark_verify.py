@@ -11,8 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from causet.check.explorer import explore
 from causet.check.oracle import judge
 from causet.check.scopes import scopes_for
+from causet.errors import BadInput
 from causet.formats.trace import check_acyclic
-from causet.model import BadInput, Event
+from causet.model import Event
 from causet.protocols import protocol_named
 from causet.simulate.schedule import replay
 from causet.spark.batch import verify as verification

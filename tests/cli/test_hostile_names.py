@@ -19,10 +19,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from causet.cli import main
+from causet.errors import BadInput, listed, printable, quote
 from causet.escapes import HIDDEN, LONGEST_LINE, escaped, in_json, one_line
-from causet.formats.strict import show
 from causet.formats.trace import to_json
-from causet.model import BadInput, Event, printable, some_of
+from causet.model import Event
 
 ESCAPE = "\x1b[31m\x1b]0;title\x07"
 EVIL = f"{ESCAPE}[red]ev\u202eil\u2066\x9b2J\u200b\x7f\ncauset: fine\r<script>alert(1)</script>\u2028\ufe0f"
@@ -332,7 +332,7 @@ def test_the_doctor_quotes_what_the_environment_says(causet: Run, monkeypatch: p
 
 @pytest.mark.parametrize("letter", [*map(chr, range(32)), "\x7f", *map(chr, range(0x80, 0xA0))])
 def test_every_control_character_is_escaped(letter: str) -> None:
-    for told in (printable(letter), some_of([letter]), show(letter), one_line(letter), escaped(letter)):
+    for told in (printable(letter), listed([letter]), quote(letter), one_line(letter), escaped(letter)):
         assert told.isprintable() and letter not in told
 
 
@@ -344,8 +344,8 @@ def test_every_control_character_is_escaped(letter: str) -> None:
 def test_every_invisible_character_is_escaped(letter: str) -> None:
     for told in (
         printable(letter),
-        some_of([letter]),
-        show(letter),
+        listed([letter]),
+        quote(letter),
         one_line(letter),
         in_json(f'"{letter}"'),
     ):
@@ -355,14 +355,14 @@ def test_every_invisible_character_is_escaped(letter: str) -> None:
 
 @pytest.mark.parametrize("name", ["p1", "Zoë", "東京", "Ωmega", "a b", "[red]", "<b>", "😀"])
 def test_what_is_simply_visible_stays_as_it_is(name: str) -> None:
-    assert printable(name) == some_of([name]) == one_line(name) == escaped(name) == name
-    assert show(name) == f'"{name}"'
+    assert printable(name) == listed([name]) == one_line(name) == escaped(name) == name
+    assert quote(name) == f'"{name}"'
 
 
 def test_names_and_lines_are_shortened() -> None:
     assert printable(LONG) == "n" * 79 + "…"
     assert printable("\x1b" * 100) == "\\x1b" * 19 + "…", "no escape is cut in two"
-    assert len(some_of([LONG])) <= 80 and len(show(LONG)) <= 80
+    assert len(listed([LONG])) <= 80 and len(quote(LONG)) <= 80
     kept = one_line(f"before {LONG} after")
     assert kept.startswith("before nnn") and kept.endswith("nnn after") and len(kept) < 200
     assert len(one_line(LONG_TEXT)) <= LONGEST_LINE

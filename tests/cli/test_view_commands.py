@@ -19,9 +19,10 @@ from click.testing import CliRunner, Result
 
 import causet
 from causet.cli import cli
+from causet.errors import BadInput, CausetError, printable
 from causet.formats.trace import write_trace
 from causet.live.aftermath import as_trace, reversals
-from causet.model import BadInput, CausetError, Event, printable
+from causet.model import Event
 from causet.spark.start.session import spark_session
 from causet.view.page import view_of
 from causet.view.payload import Laid, fault_of

@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from causet.check.oracle import Disagreement, Verdict, Violation, causal_pasts, judge
-from causet.model import BadInput, Event
+from causet.errors import BadInput
+from causet.model import Event
 
 
 def execution(text: str) -> list[Event]:

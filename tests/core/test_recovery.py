@@ -21,7 +21,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from causet.model import BadStamp
+from causet.errors import BadStamp
 from causet.rcclock import FAR, ClockJumped, RcClock, RcTime
 from causet.spark.streams import merge_stream as merging_streams
 from causet.spark.streams.merge_rows import Extra, Times, problem_with, problems

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from causet.check.oracle import judge
-from causet.model import BadInput, CausetError
+from causet.errors import BadInput, CausetError
 from causet.protocols import OPTION_NAMES, PROTOCOLS, make_options
 from causet.simulate.schedule import (
     ROUNDS,

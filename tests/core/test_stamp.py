@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from causet import ClockJumped, RcClock, Stamper, stamp
-from causet.model import BadInput, BadStamp
+from causet.errors import BadInput, BadStamp
 from causet.rcclock import RcTime
 from causet.stamp import HEARTBEAT, deps_of, from_binary, sequence_of, to_binary
 
@@ -335,7 +335,7 @@ def test_another_process_is_refused_until_the_first_is_killed(tmp_path: Path) ->
 FORKING = """
 import os, sys
 from causet import Stamper
-from causet.model import BadInput
+from causet.errors import BadInput
 first = Stamper("p", file=sys.argv[1])
 waits, goes = os.pipe()
 said, says = os.pipe()

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from causet.model import BadInput, Group, Separator, System, mask, members, named_processes
+from causet.errors import BadInput
+from causet.model import Group, Separator, System, mask, members, named_processes
 from causet.plain import load_plain
 from causet.topology import (
     Topology,

@@ -18,7 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from causet.model import BadInput, BadStamp, CausetError, mask, only
+from causet.errors import BadInput, BadStamp, CausetError
+from causet.model import mask, only
 from causet.protocols import PROTOCOLS, Outcome, Packet, Process, Protocol
 from causet.protocols.clock import Timestamp
 from causet.protocols.wire import LARGEST, TAGS, VERSION, Reader, Writer

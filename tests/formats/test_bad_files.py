@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from causet.model import BadInput
+from causet.errors import BadInput
 from causet.spark.streams.file_source import (
     arriving,
     arriving_files,

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from causet.errors import BadInput, Problem
 from causet.formats.cloudevents import read_cloudevents
 from causet.formats.execution import GAP, TWICE, UNKNOWN_PARENT, Execution
 from causet.formats.messages import messages_of, write_cloudevents
-from causet.formats.strict import Problem
 from causet.formats.times import nanos_of
 from causet.formats.trace import read_trace, write_trace
-from causet.model import BadInput, Event
+from causet.model import Event
 from causet.stamp import canonical
 
 

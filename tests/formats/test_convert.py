@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 
 from causet import stamp
 from causet.cli import cli
+from causet.errors import BadInput
 from causet.formats import output
 from causet.formats.execution import GAP, NO_SEND, UNKNOWN_PARENT, Execution, extra_name, plain_name
 from causet.formats.output import write_executions
@@ -32,7 +33,7 @@ from causet.formats.parquet import placed_rows, write_parquet
 from causet.formats.registry import FORMS_IN, detect, read_executions
 from causet.formats.table import read_table
 from causet.formats.trace import FIELDS, read_trace, write_trace
-from causet.model import KINDS, BadInput, Event
+from causet.model import KINDS, Event
 from tests.helpers.places import TRACES
 
 GOVECTOR = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"

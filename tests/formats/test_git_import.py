@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from causet.errors import BadInput
 from causet.formats.execution import UNKNOWN_PARENT, Execution
 from causet.formats.git import Commit, first_parent_lines, read_git
 from causet.formats.trace import read_trace
-from causet.model import BadInput
 from tests.helpers.places import TRACES
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from causet.errors import BadInput
 from causet.formats.execution import ENDS_FIRST, NO_END, TWICE, UNKNOWN_PARENT, Execution
 from causet.formats.otlp import read_otlp
 from causet.formats.trace import read_trace, write_trace
-from causet.model import BadInput, Event
+from causet.model import Event
 
 T = "0af7651916cd43dd8448eb211c80319c"
 

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from causet.errors import BadInput
 from causet.formats import jsregex
 from causet.formats.clocks import direct_causes, vector_clocks
 from causet.formats.execution import BACKWARDS, FORGETS, GAP, UNKNOWN_PARENT, UNMATCHED, Execution
@@ -24,7 +25,7 @@ from causet.formats.jsregex import find_all, translate
 from causet.formats.shiviz import read_shiviz
 from causet.formats.shiviz_out import write_shiviz
 from causet.formats.trace import FIELDS, read_trace, write_trace
-from causet.model import BadInput, Event
+from causet.model import Event
 from tests.helpers.places import TRACES
 
 real = pytest.mark.skipif(

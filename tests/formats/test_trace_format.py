@@ -15,8 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from causet.errors import BadInput
 from causet.formats.trace import FIELDS, MAX_LINE, check_acyclic, read_trace, to_json, write_trace
-from causet.model import KINDS, BadInput, Event
+from causet.model import KINDS, Event
 from tests.helpers.places import TRACES
 
 REAL = sorted((TRACES / "events").glob("*.jsonl.gz"))

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
-from causet.model import BadInput, Group, System, mask, members, named_processes, only
+from causet.errors import BadInput
+from causet.model import Group, System, mask, members, named_processes, only
 from causet.protocols import (
     PROTOCOLS,
     Options,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from causet.errors import BadStamp
 from causet.kernels.streams.causes import Causes, read_causes, read_parents
-from causet.model import BadStamp
 from causet.stamp import MOST_SEQUENCE, canonical, deps_of, pack_deps
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import tests.streams.test_kafka_faults as faults
-from causet.model import CausetError
+from causet.errors import CausetError
 from tests.helpers.mutating import Change, modules, place_of
 
 MODULES = ("kafka.client", "kafka.source", "kafka.sink")

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from causet.model import BadInput
+from causet.errors import BadInput
 from tests.helpers.mutating import Change, modules
 
 NAMES = (

@@ -137,7 +137,8 @@ MUTANTS = [
 
 
 def _refuses(it: Any, events: list[tuple[str, int, str, str]]) -> bool:
-    from causet.model import BadInput, Event
+    from causet.errors import BadInput
+    from causet.model import Event
 
     message = {"send": "m"}
     placed = [

@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from causet.model import BadInput, BadStamp, CausetError
+from causet.errors import BadInput, BadStamp, CausetError
 from causet.spark.streams.checkpoint import Checkpoint, read_checkpoint
 from causet.spark.streams.merge_rows import Times, problems
 from causet.spark.streams.pack import FAULT, SIZE

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from causet.model import KINDS, BadInput, Event
+from causet.errors import BadInput
+from causet.model import KINDS, Event
 from causet.view.letters import columns, cut, plain
 from causet.view.text import space_time
 

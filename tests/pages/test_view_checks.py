@@ -15,8 +15,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import causet
+from causet.errors import BadInput
 from causet.formats.trace import to_json
-from causet.model import BadInput, Event
+from causet.model import Event
 from causet.spark import causal_order
 
 SEND = Event("p", 1, "send", message="a", to=("q",))

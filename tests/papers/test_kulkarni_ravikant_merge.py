@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from causet.model import BadInput, System, named_processes, only
+from causet.errors import BadInput
+from causet.model import System, named_processes, only
 from causet.protocols import Packet, Process, make_options
 from causet.protocols.clock import Shape, Timestamp, key_rc, less_rc_as_printed
 from causet.protocols.merge import Merge, MergeOptions

@@ -22,7 +22,7 @@ import pytest
 
 from causet.cli.shared import progress
 from causet.cli.shared.spark import settings_of_spark
-from causet.model import BadInput
+from causet.errors import BadInput
 from causet.spark.start import archive, java
 
 LONG = 600

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from causet.delivery import Delivery
-from causet.model import BadInput
+from causet.errors import BadInput
 from causet.spark import deliver
 from causet.stamp import deps_of, pack_deps, sequence_of
 from tests.helpers.streams import SCHEMA, Message, Streams, write_files

@@ -17,7 +17,7 @@ from pyspark import cloudpickle
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from causet.model import BadInput
+from causet.errors import BadInput
 from causet.spark import deliver, merge
 from causet.spark.start.errors import innermost, sentence_for, translated
 from causet.spark.streams.checkpoint import Checkpoint

@@ -22,8 +22,8 @@ from uuid import uuid4
 
 import pytest
 
+from causet.errors import BadInput
 from causet.live.broker import Broker, broker_jars, restartable_broker
-from causet.model import BadInput
 from causet.spark.streams.kafka.client import client
 from tests.helpers.places import ROOT
 from tests.helpers.streams import Message, Streams, write_files, write_parquet

@@ -19,7 +19,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from causet import RcClock, Stamper
-from causet.model import BadInput
+from causet.errors import BadInput
 from causet.spark.streams.kafka.client import Address, client
 from causet.spark.streams.kafka.sink import KafkaSink
 from causet.spark.streams.kafka.source import KafkaReader, read_gaps, read_kafka

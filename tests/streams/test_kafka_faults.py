@@ -20,8 +20,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from causet.errors import BadInput
 from causet.live.broker import restartable_broker
-from causet.model import BadInput
 from causet.spark.streams.kafka import client as kafka_client
 from causet.spark.streams.kafka import sink as kafka_sink
 from causet.spark.streams.kafka import source as kafka_source

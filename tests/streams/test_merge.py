@@ -15,8 +15,8 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from causet import RcClock
+from causet.errors import BadInput
 from causet.kernels.streams.sorting import ascending
-from causet.model import BadInput
 from causet.rcclock import RcTime
 from causet.spark import merge
 from causet.spark.streams import merge_batch

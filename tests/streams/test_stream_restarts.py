@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from causet import Stamper
-from causet.model import BadInput
+from causet.errors import BadInput
 from causet.spark.streams import query as querying
 from causet.spark.streams.checkpoint import Checkpoint, default_checkpoint
 from causet.spark.streams.file_sink import MARK, FileSink, owner_of

@@ -47,7 +47,8 @@ from typing import Any, NamedTuple
 from causet.check.oracle import Violation, judge
 from causet.check.scope import Finding, Report, Scope
 from causet.check.steps import Copy, Local, Move, Path, Received, State, Steps
-from causet.model import BadInput, Processes, members, only
+from causet.errors import BadInput
+from causet.model import Processes, members, only
 from causet.protocols import Options
 from causet.simulate.schedule import Schedule, Step, letters, replay
 

@@ -23,9 +23,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from reprlib import repr as shown
 
-from causet.model import BadInput, Event
+from causet.errors import BadInput, quote
+from causet.model import Event
 
 DISAGREEMENTS_LISTED = 100
 
@@ -181,7 +181,7 @@ class _Execution:
         """For each process, the messages addressed to it."""
         for id, send in sends.items():
             if send.to is None:
-                raise BadInput(f"{_name(send)} sends {shown(id)} without saying to whom; give it `to`")
+                raise BadInput(f"{_name(send)} sends {quote(id)} without saying to whom; give it `to`")
             for target in send.to:
                 self.addressed[target] = self.addressed.get(target, 0) | 1 << self.index[id]
         self.direct = self._direct()
@@ -234,7 +234,7 @@ class _Execution:
                     raise BadInput(f"{_name(event)} is a send without a message; give it `message`")
                 if id in sends:
                     raise BadInput(
-                        f"message {shown(id)} is sent twice, by {_name(sends[id])} and {_name(event)}"
+                        f"message {quote(id)} is sent twice, by {_name(sends[id])} and {_name(event)}"
                     )
                 sends[id] = event
         return sends
@@ -354,7 +354,7 @@ def _histories(events: Sequence[Event]) -> dict[str, list[Event]]:
         history.sort(key=lambda event: event.seq)
         for one, next_one in pairwise(history):
             if one.seq == next_one.seq:
-                raise BadInput(f"process {shown(process)} has two events with seq {one.seq}")
+                raise BadInput(f"process {quote(process)} has two events with seq {one.seq}")
     return histories
 
 
@@ -389,4 +389,4 @@ def _bits(messages: int) -> Iterator[int]:
 
 
 def _name(event: Event) -> str:
-    return f"event {shown(event.id)} of process {shown(event.process)}"
+    return f"event {quote(event.id)} of process {quote(event.process)}"

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from causet.check.explorer import CLOSING_ROUNDS
 from causet.check.scope import Scope
-from causet.model import BadInput, System, named_processes
+from causet.errors import BadInput
+from causet.model import System, named_processes
 from causet.protocols import Protocol, as_printed_rows, make_options
 from causet.topology import groups_of, links_of, separators_of
 

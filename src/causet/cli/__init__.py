@@ -17,7 +17,7 @@ import click
 
 from causet import __version__
 from causet.cli.shared.printing import say, say_text
-from causet.model import CausetError, some_of
+from causet.errors import CausetError, listed
 
 FINE, BAD, INTERRUPTED, TERMINATED = 0, 2, 130, 143
 
@@ -58,7 +58,7 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         near = get_close_matches(args[0], COMMANDS, 1) if args[0] not in COMMANDS else []
         if near:
-            raise click.UsageError(f"No such command {some_of([args[0]])}. Did you mean {near[0]}?", ctx)
+            raise click.UsageError(f"No such command {listed([args[0]])}. Did you mean {near[0]}?", ctx)
         return super().resolve_command(ctx, args)
 
 

@@ -10,10 +10,10 @@ import click
 
 from causet.cli.shared.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
 from causet.cli.shared.printing import json_option, print_json, say
+from causet.errors import listed
 from causet.formats.execution import Execution
 from causet.formats.output import FORMS_OUT, Written, form_out, write_executions
 from causet.formats.registry import read_executions
-from causet.model import some_of
 from causet.verdict import exit_code
 
 
@@ -110,7 +110,7 @@ def _told(executions: Sequence[Execution], written: Sequence[Written]) -> list[s
     files = {number: str(file.path) for file in written for number in file.executions}
     lines = []
     for number, execution in enumerate(executions):
-        name = f"{some_of([execution.name])}: " if execution.name else ""
+        name = f"{listed([execution.name])}: " if execution.name else ""
         lines.append(
             f"{name}events {len(execution.events):,}, processes {execution.processes:,}, edges between "
             f"processes {execution.edges:,}, events with such a cause {execution.with_cause:,}"

@@ -11,7 +11,7 @@ import click
 from causet.cli.shared.printing import print_json, say
 from causet.cli.shared.streams import Options, Ran, stream_options, streaming
 from causet.delivery import WAIT
-from causet.model import BadInput, printable
+from causet.errors import BadInput, printable
 
 if TYPE_CHECKING:
     from pathlib import Path

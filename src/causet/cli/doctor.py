@@ -16,8 +16,8 @@ import click
 
 from causet import __version__
 from causet.cli.shared.printing import json_option, print_json, say
+from causet.errors import CausetError
 from causet.escapes import one_line
-from causet.model import CausetError
 from causet.verdict import exit_code
 
 GIB = 1 << 30

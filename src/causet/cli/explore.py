@@ -20,7 +20,7 @@ from causet.cli.shared.common import (
     settings_option,
 )
 from causet.cli.shared.printing import json_option, print_json, progress_bar, say, say_text
-from causet.formats.files import new_file
+from causet.files import new_file
 from causet.protocols import as_printed_rows, protocol_named
 from causet.simulate.schedule import names_in, renamed, replay, write_schedule
 from causet.verdict import exit_code, judged_status

@@ -10,7 +10,7 @@ import click
 
 from causet.cli.shared.printing import print_json, say
 from causet.cli.shared.streams import Options, stream_options, streaming
-from causet.model import printable
+from causet.errors import printable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,7 +11,7 @@ from causet.cli.shared.inputs import fault_lines, fault_record, input_options, r
 from causet.cli.shared.printing import json_option, print_json
 from causet.cli.shared.spark import spark_options
 from causet.cli.shared.trace import execution
-from causet.model import printable
+from causet.errors import printable
 
 FINE, UNKNOWN = 0, 3
 

@@ -20,9 +20,10 @@ from causet.cli.shared.common import (
     settings_option,
 )
 from causet.cli.shared.printing import json_option, print_json, say
+from causet.errors import BadInput, printable
 from causet.escapes import in_json
 from causet.formats.trace import to_json, write_trace
-from causet.model import BadInput, Event, printable
+from causet.model import Event
 from causet.protocols import protocol_named
 from causet.simulate.schedule import Replay, Schedule, read_schedule
 from causet.simulate.schedule import replay as replayed

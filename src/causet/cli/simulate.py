@@ -18,8 +18,8 @@ from causet.cli.shared.common import (
     system_of,
 )
 from causet.cli.shared.printing import json_option, print_json, progress_bar, say, warn
+from causet.errors import BadInput, printable
 from causet.formats.trace import trace_writer
-from causet.model import BadInput, printable
 from causet.protocols import protocol_named
 from causet.simulate.network import Network
 from causet.simulate.record import Recorder

@@ -19,8 +19,8 @@ from causet.cli.shared.inputs import (
 from causet.cli.shared.printing import json_option, json_text, say
 from causet.cli.shared.spark import spark_options
 from causet.cli.shared.trace import execution
+from causet.errors import listed
 from causet.formats.execution import Fault
-from causet.model import some_of
 from causet.verdict import exit_code
 from causet.view.proofs import proof
 
@@ -151,7 +151,7 @@ def _told(verdict: Verdict, status: str, faults: Sequence[Fault]) -> Iterator[st
         if counts[name]:
             yield f"  {kind}: {counts[name]:,}"
             pairs = getattr(verdict, name).limit(TOLD).collect()
-            yield from (f"    {some_of([pair.process])}: {some_of([pair.message])}" for pair in pairs)
+            yield from (f"    {listed([pair.process])}: {listed([pair.message])}" for pair in pairs)
             yield from _and_more(counts[name], len(pairs))
     yield from fault_lines(faults)
 

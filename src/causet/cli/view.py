@@ -10,7 +10,7 @@ import click
 
 from causet.cli.shared.inputs import fault_lines, fault_record, input_options
 from causet.cli.shared.printing import json_option, print_json, say
-from causet.model import BadInput, printable
+from causet.errors import BadInput, printable
 
 if TYPE_CHECKING:
     from causet.formats.execution import Execution

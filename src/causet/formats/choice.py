@@ -9,8 +9,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from causet.errors import BadInput, listed, printable
 from causet.formats.execution import Execution
-from causet.model import BadInput, printable, some_of
 
 MOST_LISTED = 8
 _ELLIPSES = ("…", "...")
@@ -42,7 +42,7 @@ def _matching(found: Sequence[Execution], wanted: str) -> Sequence[int]:
     names = [execution.name for execution in found]
     fits = [number for number, name in enumerate(names) if name == wanted]
     fits = fits or [
-        number for number, name in enumerate(names) if wanted in (printable(name), some_of([name]))
+        number for number, name in enumerate(names) if wanted in (printable(name), listed([name]))
     ]
     fits = fits or [number for number, name in enumerate(names) if _shortens(wanted, name)]
     if not fits and wanted.isascii() and wanted.isdigit() and 1 <= int(wanted[:9]) <= len(found):

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from causet.errors import BadInput
 from causet.formats.trace import direct_causes as causes_of
-from causet.model import BadInput, Event
+from causet.model import Event
 
 Clock = Mapping[str, int]
 Point = tuple[str, int]

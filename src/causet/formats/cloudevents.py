@@ -22,12 +22,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from causet.errors import BadInput, Problem, quote
+from causet.files import Place
 from causet.formats.documents import documents
 from causet.formats.execution import TWICE, Execution, FaultLog, assemble, extra_name, other_processes
-from causet.formats.files import Place
-from causet.formats.strict import INT64, Problem, as_record, decode, inspect, is_integer, show
+from causet.formats.strict import INT64, as_record, decode, inspect, is_integer
 from causet.formats.times import nanos_of
-from causet.model import BadInput, Event
+from causet.model import Event
 
 TAKEN = ("specversion", "id", "source", "sequence", "time", "type", "causaldeps")
 """Attributes that become something else in a trace and are not kept under their names."""
@@ -51,8 +52,8 @@ def read_cloudevents(
                 known = found.setdefault((message.source, message.id), message)
                 if known is not message:
                     if known.raw != message.raw:
-                        raise Problem(f"another event {show(message.name)} stands in {known.place}")
-                    faults.add(TWICE, place, f"the event {show(message.name)}, already in {known.place}")
+                        raise Problem(f"another event {quote(message.name)} stands in {known.place}")
+                    faults.add(TWICE, place, f"the event {quote(message.name)}, already in {known.place}")
             except Problem as error:
                 raise BadInput(f"{place}: {error}") from None
     return assemble("", _events(list(found.values())), faults)
@@ -83,9 +84,9 @@ def _message(place: Place, document: object, parent: str, domain: str) -> _Messa
     raw: dict[str, Any] = as_record(document, "each entry")
     for name in ("source", "id"):
         if not isinstance(raw.get(name), str) or not raw[name]:
-            raise Problem(f"field {show(name)} must be text that is not empty, not {show(raw.get(name))}")
+            raise Problem(f"field {quote(name)} must be text that is not empty, not {quote(raw.get(name))}")
     if raw.get("specversion", "1.0") not in ("1.0", "0.3"):
-        raise Problem(f'field "specversion" must be "1.0", not {show(raw["specversion"])}')
+        raise Problem(f'field "specversion" must be "1.0", not {quote(raw["specversion"])}')
     kind = _text(raw, "type")
     deps = _deps(raw.get("causaldeps"))
     sequence = _sequence(raw.get("sequence"))
@@ -94,7 +95,7 @@ def _message(place: Place, document: object, parent: str, domain: str) -> _Messa
     time = _text(raw, "time")
     within = raw.get(domain)
     if within is not None and not isinstance(within, str):
-        raise Problem(f"field {show(domain)} must be text, not {show(within)}")
+        raise Problem(f"field {quote(domain)} must be text, not {quote(within)}")
     return _Message(
         place,
         raw["source"],
@@ -115,13 +116,13 @@ def _in_field(name: str, text: str) -> int:
     try:
         return nanos_of(text)
     except Problem as error:
-        raise Problem(f"field {show(name)}: {error}") from None
+        raise Problem(f"field {quote(name)}: {error}") from None
 
 
 def _text(raw: dict[str, Any], name: str) -> str | None:
     found = raw.get(name)
     if found is not None and not isinstance(found, str):
-        raise Problem(f"field {show(name)} must be text, not {show(found)}")
+        raise Problem(f"field {quote(name)} must be text, not {quote(found)}")
     return found
 
 
@@ -139,7 +140,7 @@ def _parents(name: str, found: object) -> tuple[str, ...]:
         return ()
     listed = found if isinstance(found, list) else [found]
     if not all(isinstance(each, str) and each for each in listed):
-        raise Problem(f"field {show(name)} must be an id or a list of ids, not {show(found)}")
+        raise Problem(f"field {quote(name)} must be an id or a list of ids, not {quote(found)}")
     return tuple(dict.fromkeys(listed))
 
 
@@ -157,7 +158,7 @@ def _deps(found: object) -> dict[str, int]:
     )
     sure = {name: count for name, count in counts.items() if count is not None}
     if len(sure) < len(counts):
-        raise Problem(f'field "causaldeps" must be an object of source and sequence, not {show(found)}')
+        raise Problem(f'field "causaldeps" must be an object of source and sequence, not {quote(found)}')
     return sure
 
 
@@ -215,7 +216,7 @@ def _seqs(messages: list[_Message], processes: list[str]) -> list[int]:
         elif message.deps:
             raise BadInput(
                 f"{message.place}: it depends on its source's previous event, and another event of "
-                f"{show(process)} has no sequence that is a number"
+                f"{quote(process)} has no sequence that is a number"
             )
         else:
             seqs.append(counted[process])
@@ -235,6 +236,6 @@ class _Known:
         """The event's own name; the parent as it is, if there is no such event."""
         names = self._by.get(parent, [parent])
         if len(names) > 1:
-            shown = ", ".join(show(name) for name in names[:3])
-            raise Problem(f"the parent {show(parent)} may be {shown}; give it with its source")
+            shown = ", ".join(quote(name) for name in names[:3])
+            raise Problem(f"the parent {quote(parent)} may be {shown}; give it with its source")
         return names[0]

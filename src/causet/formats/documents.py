@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from causet.formats.files import LineTooLong, Place, check_twice_readable, read_whole, text_of
-from causet.formats.strict import Problem, decode, inspect
+from causet.errors import BadInput, Problem
+from causet.files import LineTooLong, Place, check_twice_readable, read_whole, text_of
+from causet.formats.strict import decode, inspect
 from causet.formats.trace import filled_lines
-from causet.model import BadInput
 
 
 def documents(path: Path) -> Iterator[tuple[Place, object]]:

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from causet.formats.files import Place
-from causet.formats.strict import Problem, show
+from causet.errors import BadInput, Problem, quote
+from causet.files import Place
 from causet.formats.trace import FIELDS, Once, check_acyclic
-from causet.model import BadInput, Event
+from causet.model import Event
 
 GAP = "gap in seq"
 UNKNOWN_PARENT = "unknown parent"
@@ -128,15 +128,15 @@ def _add_log_faults(events: Sequence[Event], places: Sequence[Place], faults: Fa
     for number, before in sorted(jumps.items()):
         event = events[number]
         jump = f"jumps from {before} to {event.seq}" if before else f"begins at {event.seq}"
-        faults.add(GAP, places[number], f"{show(event.process)} {jump}")
+        faults.add(GAP, places[number], f"{quote(event.process)} {jump}")
     known = {event.id for event in events}
     sent = {event.message for event in events if event.kind == "send"}
     for event, place in zip(events, places, strict=True):
         for parent in event.parents:
             if parent not in known:
-                faults.add(UNKNOWN_PARENT, place, f"{show(event.id)} names {show(parent)}")
+                faults.add(UNKNOWN_PARENT, place, f"{quote(event.id)} names {quote(parent)}")
         if event.kind in ("receive", "deliver") and event.message not in sent:
-            faults.add(NO_SEND, place, f"{show(event.process)} has {show(event.message)}")
+            faults.add(NO_SEND, place, f"{quote(event.process)} has {quote(event.message)}")
 
 
 def other_processes(

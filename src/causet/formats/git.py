@@ -21,10 +21,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, overload
 
+from causet.errors import BadInput, quote
+from causet.files import Place
 from causet.formats.execution import Execution, assemble
-from causet.formats.files import Place
-from causet.formats.strict import show
-from causet.model import BadInput, Event
+from causet.model import Event
 
 SUBJECT = 1_000
 """Characters of a subject that are kept."""
@@ -193,7 +193,7 @@ def _commits(path: Path, printed: bytes) -> list[Commit]:
         hashes = (name.strip(), *parents.split())
         if not all(_HASH.fullmatch(each) for each in hashes) or not re.fullmatch(r"-?[0-9]{1,18}", time):
             raise BadInput(
-                f"{path}: commit {at // 4 + 1} of Git's log cannot be read: {show(fields[at : at + 3])}"
+                f"{path}: commit {at // 4 + 1} of Git's log cannot be read: {quote(fields[at : at + 3])}"
             )
         if len(subject) > SUBJECT:
             subject = subject[: SUBJECT - 1] + "…"

@@ -23,8 +23,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from causet.formats.strict import show
-from causet.model import BadInput
+from causet.errors import BadInput, quote
 
 MAX_EXPRESSION = 4_000
 MAX_GROUPS = 64
@@ -91,12 +90,12 @@ def translate(source: str, what: str = "the parser") -> Expression:
         pattern = translator.translated()
         re.compile(pattern, re.ASCII)
     except _Wrong as error:
-        raise BadInput(f"{what} {show(source)}: {error}") from None
+        raise BadInput(f"{what} {quote(source)}: {error}") from None
     except (re.error, OverflowError) as error:
         message = error.msg if isinstance(error, re.error) else str(error)
-        raise BadInput(f"{what} {show(source)}: {message}") from None
+        raise BadInput(f"{what} {quote(source)}: {message}") from None
     except RecursionError:
-        raise BadInput(f"{what} {show(source)}: groups stand too deep within each other") from None
+        raise BadInput(f"{what} {quote(source)}: groups stand too deep within each other") from None
     return Expression(source, pattern, tuple(translator.names), tuple(translator.names.values()))
 
 
@@ -128,9 +127,9 @@ class _Translator:
             if found[0] == "(":
                 continue
             if not found[2] or not _NAME.fullmatch(found[1]):
-                raise _Wrong(f"{show(found[1])} is no name for a group")
+                raise _Wrong(f"{quote(found[1])} is no name for a group")
             if found[1] in self.names:
-                raise _Wrong(f"two groups are called {show(found[1])}")
+                raise _Wrong(f"two groups are called {quote(found[1])}")
             self.names[found[1]] = self.groups
         if self.groups > MAX_GROUPS:
             raise _Wrong(f"it has more than {MAX_GROUPS} groups")
@@ -370,15 +369,15 @@ def find_all(
         )
     except subprocess.TimeoutExpired:
         raise BadInput(
-            f"{what} {show(expression.source)} did not end within {seconds:.0f} s; it probably repeats "
+            f"{what} {quote(expression.source)} did not end within {seconds:.0f} s; it probably repeats "
             "repetitions and tries all ways to do so; write it with fewer of them"
         ) from None
     except OSError as error:
         raise BadInput(f"{what} cannot be run: {error.strerror}") from None
     if done.returncode == 4:
-        raise BadInput(f"{what} {show(expression.source)} matches more than {MAX_MATCHES:,} times")
+        raise BadInput(f"{what} {quote(expression.source)} matches more than {MAX_MATCHES:,} times")
     if done.returncode:
-        raise BadInput(f"{what} {show(expression.source)} takes more than {MEMORY / 2**30:.0f} GiB of memory")
+        raise BadInput(f"{what} {quote(expression.source)} needs more than {MEMORY / 2**30:.0f} GiB")
     found = array("q")
     found.frombytes(done.stdout)
     matches: list[list[Match]] = [[] for _ in pieces]

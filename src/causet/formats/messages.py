@@ -21,9 +21,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from causet.errors import BadInput, quote
+from causet.files import new_file
 from causet.formats.clocks import MOST_ENTRIES, Point, direct_causes, in_causal_order
-from causet.formats.files import new_file
-from causet.model import BadInput, Event
+from causet.model import Event
 from causet.stamp import TYPE, canonical
 
 Known = Mapping[str, Mapping[str, int]]
@@ -40,7 +41,7 @@ def write_cloudevents(path: str | Path, events: Sequence[Event]) -> int:
                     message, ensure_ascii=False, allow_nan=False, separators=(",", ":")
                 ).encode()
             except (TypeError, ValueError, RecursionError) as error:
-                raise BadInput(f"message {message['id']!r} cannot be written as JSON: {error}") from None
+                raise BadInput(f"message {quote(message['id'])} cannot be written as JSON: {error}") from None
             stream.write(line + b"\n")
             count += 1
     return count

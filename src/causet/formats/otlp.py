@@ -24,11 +24,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from causet.errors import BadInput, Problem, quote
+from causet.files import Place
 from causet.formats.documents import documents
 from causet.formats.execution import ENDS_FIRST, NO_END, TWICE, Execution, FaultLog, assemble
-from causet.formats.files import Place
-from causet.formats.strict import INT64, Problem, is_integer, show
-from causet.model import BadInput, Event
+from causet.formats.strict import INT64, is_integer
+from causet.model import Event
 
 Process = Literal["request", "service", "span"]
 KINDS = ("", "internal", "server", "client", "producer", "consumer")
@@ -43,7 +44,7 @@ def read_otlp(paths: Iterable[str | Path], *, process: str = "request") -> Execu
     with an end before its start, a span that stands twice.
     """
     if process not in get_args(Process):
-        raise BadInput(f"process {show(process)}: for spans it is one of {', '.join(get_args(Process))}")
+        raise BadInput(f"process {quote(process)}: for spans it is one of {', '.join(get_args(Process))}")
     faults = FaultLog()
     spans: dict[str, _Span] = {}
     for path in paths:
@@ -54,15 +55,15 @@ def read_otlp(paths: Iterable[str | Path], *, process: str = "request") -> Execu
                     if known is span:
                         continue
                     if known.raw != span.raw:
-                        raise Problem(f"another span with the ids {show(span.id)} stands in {known.place}")
-                    faults.add(TWICE, place, f"the span {show(span.id)}, already in {known.place}")
+                        raise Problem(f"another span with the ids {quote(span.id)} stands in {known.place}")
+                    faults.add(TWICE, place, f"the span {quote(span.id)}, already in {known.place}")
             except Problem as error:
                 raise BadInput(f"{place}: {error}") from None
     for span in spans.values():
         if not span.end:
-            faults.add(NO_END, span.place, show(span.id))
+            faults.add(NO_END, span.place, quote(span.id))
         elif span.end < span.start:
-            faults.add(ENDS_FIRST, span.place, show(span.id))
+            faults.add(ENDS_FIRST, span.place, quote(span.id))
     return assemble(
         "", _events(spans), faults, hint="try --process request or --process span, which assume less"
     )
@@ -102,10 +103,10 @@ def _spans(place: Place, document: object, process: str) -> Iterator[_Span]:
 def _span(place: Place, raw: dict[str, Any], service: str, process: str) -> _Span:
     trace, own = _hex(raw, "traceId"), _hex(raw, "spanId")
     if not trace or not own:
-        raise Problem(f"field {show('spanId' if trace else 'traceId')} of a span is missing or zero")
+        raise Problem(f"field {quote('spanId' if trace else 'traceId')} of a span is missing or zero")
     start = _nanos(raw, "startTimeUnixNano")
     if not start:
-        raise Problem(f'field "startTimeUnixNano" of span {show(own)} is missing or zero')
+        raise Problem(f'field "startTimeUnixNano" of span {quote(own)} is missing or zero')
     parent = _hex(raw, "parentSpanId")
     links = []
     for link in _objects(raw, "links"):
@@ -195,7 +196,7 @@ def _objects(holder: dict[str, Any], name: str) -> list[dict[str, Any]]:
     if found is None:
         return []
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise Problem(f"field {show(name)} must be a list of objects")
+        raise Problem(f"field {quote(name)} must be a list of objects")
     return found
 
 
@@ -204,7 +205,7 @@ def _object(holder: dict[str, Any], name: str) -> dict[str, Any]:
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise Problem(f"field {show(name)} must be an object, not {show(found)}")
+        raise Problem(f"field {quote(name)} must be an object, not {quote(found)}")
     return found
 
 
@@ -213,7 +214,7 @@ def _text(holder: dict[str, Any], name: str) -> str:
     if found is None:
         return ""
     if not isinstance(found, str):
-        raise Problem(f"field {show(name)} must be text, not {show(found)}")
+        raise Problem(f"field {quote(name)} must be text, not {quote(found)}")
     return found
 
 
@@ -228,7 +229,7 @@ def _int64(name: str, found: object) -> int:
     if isinstance(found, str) and len(found) <= 20 and found.isascii() and found.removeprefix("-").isdigit():
         found = int(found)
     if not isinstance(found, int) or not is_integer(found) or found not in INT64:
-        raise Problem(f"field {show(name)} must be a 64-bit integer, not {show(found)}")
+        raise Problem(f"field {quote(name)} must be a 64-bit integer, not {quote(found)}")
     return found
 
 
@@ -236,7 +237,7 @@ def _nanos(holder: dict[str, Any], name: str) -> int:
     found = holder.get(name)
     value = 0 if found is None else _int64(name, found)
     if value < 0:
-        raise Problem(f"field {show(name)} must be a time since 1970, not {show(found)}")
+        raise Problem(f"field {quote(name)} must be a time since 1970, not {quote(found)}")
     return value
 
 
@@ -249,7 +250,7 @@ def _enum(holder: dict[str, Any], name: str, prefix: str, names: tuple[str, ...]
         word = found.removeprefix(prefix).lower()
         return "" if word in ("unspecified", "unset") else word
     if not isinstance(found, int) or not is_integer(found):
-        raise Problem(f"field {show(name)} must be a number, not {show(found)}")
+        raise Problem(f"field {quote(name)} must be a number, not {quote(found)}")
     return names[found] if 0 <= found < len(names) else str(found)
 
 

@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from causet.errors import BadInput, quote
+from causet.files import unwritable
 from causet.formats.execution import Execution
-from causet.formats.files import unwritable
 from causet.formats.messages import write_cloudevents
 from causet.formats.registry import NAME
 from causet.formats.shiviz_out import write_shiviz
-from causet.formats.strict import show
 from causet.formats.trace import write_trace
-from causet.model import BadInput, Event
+from causet.model import Event
 
 ENDINGS = {
     ".jsonl": "trace",
@@ -82,7 +82,7 @@ def write_executions(
 def form_out(output: Path, form: str | None) -> str:
     """The format in which to write there; BadInput if there is none of that name, or the name says none."""
     if form is not None and form not in FORMS_OUT:
-        raise BadInput(f"unknown format {show(form)}; what can be written is {', '.join(FORMS_OUT)}")
+        raise BadInput(f"unknown format {quote(form)}; what can be written is {', '.join(FORMS_OUT)}")
     ending = next((ending for ending in ENDINGS if output.name.endswith(ending)), None)
     if form == "trace" or (form is None and _is_folder(output)):
         return "parquet" if ending == ".parquet" and not _is_folder(output) else "trace"

@@ -24,10 +24,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from causet.formats.files import Place, new_file, reason
-from causet.formats.strict import MAX_DEPTH, TOO_DEEP, Problem, compact, decode, inspect_all, is_integer, show
+from causet.errors import BadInput, Problem, quote, reason
+from causet.files import Place, new_file
+from causet.formats.strict import MAX_DEPTH, TOO_DEEP, compact, decode, inspect_all, is_integer
 from causet.formats.trace import FIELDS, event_of
-from causet.model import BadInput, Event
+from causet.model import Event
 
 ROWS = 8_192
 """Rows of one batch."""
@@ -76,7 +77,7 @@ def _schema(events: Sequence[Event]) -> Any:
         for event in events:
             if isinstance(event.time, int) and abs(event.time) > 2**53:
                 raise BadInput(
-                    f"event {event.id!r}: other times are floats, so the column is of floats, and "
+                    f"event {quote(event.id)}: other times are floats, so the column is of floats, and "
                     f"{event.time} has no exact float; use one kind of time"
                 )
     kinds: dict[str, set[type]] = {}
@@ -84,7 +85,7 @@ def _schema(events: Sequence[Event]) -> Any:
         for name, value in event.extra.items():
             if name in FIELDS:
                 raise BadInput(
-                    f"event {event.id!r} has an extra field {name!r}, a name that the format itself uses"
+                    f"event {quote(event.id)} has an extra field {quote(name)}: that name is reserved"
                 )
             kinds.setdefault(name, set()).add(type(value))
     for name, found in kinds.items():
@@ -115,12 +116,14 @@ def _column(events: Sequence[Event], column: Any) -> Any:
         elif column.type == pa.float64():
             values[number] = float(value)
             if not math.isfinite(value):
-                raise BadInput(f"event {event.id!r}: the field {name!r} is {value}, which is no JSON number")
+                raise BadInput(
+                    f"event {quote(event.id)}: the field {quote(name)} is {value}, not a JSON number"
+                )
     if not _fits(values, column.type):
         bad = next(
             event for event, value in zip(events, values, strict=True) if not _fits([value], column.type)
         )
-        raise BadInput(f"event {bad.id!r}: the field {name!r} cannot be written to Parquet")
+        raise BadInput(f"event {quote(bad.id)}: the field {quote(name)} cannot be written to Parquet")
     return pa.array(values, type=column.type)
 
 
@@ -136,7 +139,7 @@ def _json(event: Event, value: object) -> str:
     try:
         return compact(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadInput(f"event {event.id!r} cannot be written as JSON: {error}") from None
+        raise BadInput(f"event {quote(event.id)} cannot be written as JSON: {error}") from None
 
 
 # ---------------------------------------------------------------- reading
@@ -194,7 +197,7 @@ def _records(path: Path, timestamps: _Timestamps) -> Iterator[dict[str, object]]
             schema = file.schema_arrow
             repeated = [name for name in schema.names if schema.names.count(name) > 1]
             if repeated:
-                raise BadInput(f"{path}: the column {show(repeated[0])} stands twice")
+                raise BadInput(f"{path}: the column {quote(repeated[0])} stands twice")
             json_columns = {
                 field.name for field in schema if field.metadata and field.metadata.items() >= JSON.items()
             }
@@ -226,7 +229,7 @@ def _rows(batch: Any, json_columns: set[str], timestamps: _Timestamps) -> Iterat
                 is_json = name in json_columns and isinstance(value, str)
                 record[name] = decode(value) if is_json else _plain(value)
             except Problem as error:
-                raise Problem(f"field {show(name)}: {error}") from None
+                raise Problem(f"field {quote(name)}: {error}") from None
         yield record
 
 

@@ -19,16 +19,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from causet.errors import BadInput, Problem, quote, reason
+from causet.files import MARK, Place, check_twice_readable, read_start
 from causet.formats.cloudevents import read_cloudevents
 from causet.formats.execution import Execution, assemble
-from causet.formats.files import MARK, Place, check_twice_readable, read_start, reason
 from causet.formats.git import read_git
 from causet.formats.otlp import read_otlp
 from causet.formats.shiviz import is_parser, read_shiviz
-from causet.formats.strict import Problem, decode, show
+from causet.formats.strict import decode
 from causet.formats.table import read_table
 from causet.formats.trace import placed_events
-from causet.model import BadInput, Event
+from causet.model import Event
 
 NAME = "execution"
 """The field in which each event of a trace carries its execution's name, where several were written."""
@@ -106,7 +107,7 @@ def read_executions(
     if not listed:
         raise BadInput("there is nothing to read; name at least one file")
     if form is not None and form not in FORMS_IN:
-        raise BadInput(f"unknown format {show(form)}; the formats are {', '.join(FORMS_IN)}")
+        raise BadInput(f"unknown format {quote(form)}; the formats are {', '.join(FORMS_IN)}")
     given = {name: value for name, value in options.items() if value not in (None, False)}
     by_form: dict[str, list[Path]] = {}
     for path in listed:

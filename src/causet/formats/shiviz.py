@@ -27,13 +27,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from causet.errors import BadInput, Problem, quote
+from causet.files import Place, read_whole, text_of
 from causet.formats.clocks import Causes, Clock, Point, direct_causes
 from causet.formats.execution import BACKWARDS, FORGETS, UNMATCHED, Execution, FaultLog, assemble, extra_name
-from causet.formats.files import Place, read_whole, text_of
 from causet.formats.jsregex import Expression, Match, find_all, translate
-from causet.formats.strict import INT64, Problem, decode, decode_record, inspect_all, is_integer, show
+from causet.formats.strict import INT64, decode, decode_record, inspect_all, is_integer
 from causet.formats.trace import FIELDS, event_of
-from causet.model import BadInput, Event
+from causet.model import Event
 
 MAX_BYTES = 64 * 2**20
 """Bytes of a log."""
@@ -72,12 +73,12 @@ def read_shiviz(
     entries = translate(parser)
     for name in GROUPS:
         if name not in entries.names:
-            raise BadInput(f"the parser {show(parser)} has no group {name}: write (?<{name}>…)")
+            raise BadInput(f"the parser {quote(parser)} has no group {name}: write (?<{name}>…)")
     begin = log.line_start(3) if head is not None else 0
     pieces = _pieces(log, begin, translate(delimiter, "the delimiter") if delimiter else None)
     found = find_all(entries, log.text, [(piece.start, piece.end) for piece in pieces])
     if not any(found):
-        raise BadInput(f"{path}: the parser {show(parser)} matches nothing")
+        raise BadInput(f"{path}: the parser {quote(parser)} matches nothing")
     return [_execution(log, piece, matches) for piece, matches in zip(pieces, found, strict=True)]
 
 
@@ -169,13 +170,13 @@ class _Entry:
 def _execution(log: _Log, piece: _Piece, matches: Sequence[Match]) -> Execution:
     faults = FaultLog()
     for start in _untouched(log, piece, matches):
-        faults.add(UNMATCHED, log.place(start), show(log.text[start : start + 80].partition("\n")[0]))
+        faults.add(UNMATCHED, log.place(start), quote(log.text[start : start + 80].partition("\n")[0]))
     entries: dict[Point, _Entry] = {}
     for entry in _by_process([_entry(log, match) for match in matches]):
         first = entries.setdefault(entry.point, entry)
         if first is not entry:
             raise BadInput(
-                f'{entry.place}: field "clock": host {show(entry.host)} uses its clock value '
+                f'{entry.place}: field "clock": host {quote(entry.host)} uses its clock value '
                 f"{entry.point[1]} again, already used in {first.place}; the host seems to have restarted; "
                 "put a delimiter between its runs, or give the host of each run a name of its own"
             )
@@ -209,11 +210,11 @@ def _entry(log: _Log, match: Match) -> _Entry:
     try:
         for name in ("host", "clock"):
             if name not in found:
-                raise Problem(f"field {show(name)} is missing")
+                raise Problem(f"field {quote(name)} is missing")
         clock = _clock(found["clock"])
         host = found["host"]
         if clock.get(host, 0) < 1:
-            raise Problem(f'field "clock" has no entry for its own host {show(host)}')
+            raise Problem(f'field "clock" has no entry for its own host {quote(host)}')
     except Problem as error:
         raise BadInput(f"{place}: {error}") from None
     rest = _rest(place, found.pop(REST, ""))
@@ -244,13 +245,13 @@ def _clock(text: str) -> dict[str, int]:
             raise Problem("a clock must be an object of host and count")
         inspect_all(clock)
     except Problem as error:
-        raise Problem(f'field "clock" {show(text)}: {error}') from None
+        raise Problem(f'field "clock" {quote(text)}: {error}') from None
     counts = {}
     for host, value in clock.items():
         if isinstance(value, float) and value.is_integer() and int(value) in INT64:
             value = int(value)  # JavaScript knows no difference
         if not is_integer(value) or value < 0:
-            raise Problem(f'field "clock": the entry of {show(host)} must be a count, not {show(value)}')
+            raise Problem(f'field "clock": the entry of {quote(host)} must be a count, not {quote(value)}')
         if value:
             counts[host] = value
     return counts
@@ -307,11 +308,11 @@ def _rest(place: Place, text: str) -> dict[str, Any]:
     if not text:
         return {}
     try:
-        rest = decode_record(text, f"field {show(REST)}")
+        rest = decode_record(text, f"field {quote(REST)}")
         inspect_all(rest)
         extra = rest.get("extra", {})
         if not isinstance(extra, dict) or set(extra) & set(FIELDS) or rest.keys() - {*FIELDS, "extra"}:
-            raise Problem(f"field {show(REST)}: this is not what causet writes there")
+            raise Problem(f"field {quote(REST)}: this is not what causet writes there")
         # Checked here, because names, ids and messages are looked at before the events are made.
         event_of({"process": "", **{name: rest[name] for name in rest if name != "extra"}, "seq": 1})
     except Problem as error:

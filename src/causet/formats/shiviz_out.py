@@ -19,13 +19,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from causet.errors import BadInput, quote
+from causet.files import new_file
 from causet.formats.clocks import Point, vector_clocks
 from causet.formats.execution import Execution, plain_name
-from causet.formats.files import new_file
 from causet.formats.shiviz import GROUPS, MAX_BYTES, MAX_LINE, REST
-from causet.formats.strict import encodes, show
+from causet.formats.strict import encodes
 from causet.formats.trace import FIELDS
-from causet.model import BadInput, Event
+from causet.model import Event
 
 DELIMITER = r"^=== (?<trace>.*) ===$"
 MOST_FIELDS = 20
@@ -60,7 +61,7 @@ def _write(stream: Any, executions: Sequence[Execution]) -> int:
             line = "\t".join(row)
             if len(line) > MAX_LINE:
                 raise BadInput(
-                    f"an event of {show(row[0])} takes more than {MAX_LINE:,} characters, too long a line"
+                    f"an event of {quote(row[0])} takes more than {MAX_LINE:,} characters, too long a line"
                 )
             written += _put(stream, line)
         if written > MAX_BYTES:
@@ -165,9 +166,7 @@ def _split(event: Event, fields: Sequence[str]) -> tuple[list[str], dict[str, ob
     others: dict[str, object] = {}
     for name, value in event.extra.items():
         if name in FIELDS:
-            raise BadInput(
-                f"event {event.id!r} has an extra field {name!r}, a name that the format itself uses"
-            )
+            raise BadInput(f"event {quote(event.id)} has an extra field {quote(name)}: that name is reserved")
         group = _group(name)
         fits = group in cells and _is_plain(value)
         if group == "timestamp" and (cells.get(group) or _WHOLE.fullmatch(str(value))):
@@ -184,10 +183,10 @@ def _json(event: Event, value: dict[str, Any]) -> str:
     try:
         text = json.dumps(value, allow_nan=False, separators=(",", ":"))
         if r"\ud" in text and not encodes(json.dumps(value, ensure_ascii=False)):
-            raise BadInput(f"event {event.id!r} holds half a surrogate pair, which is no text")
+            raise BadInput(f"event {quote(event.id)} contains half a surrogate pair")
         return text
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadInput(f"event {event.id!r} cannot be written as JSON: {error}") from None
+        raise BadInput(f"event {quote(event.id)} cannot be written as JSON: {error}") from None
 
 
 def _is_plain(value: object) -> bool:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from causet.formats.strict import show
-from causet.model import BadInput, Event
+from causet.errors import BadInput, quote
+from causet.model import Event
 
 TWO_EVENTS = "two events have process {process} and seq {seq}"
 TWO_IDS = "two events have the id {id}"
@@ -34,6 +34,6 @@ def refuse_repeats(placed: Iterable[tuple[object, Event]]) -> None:
         for sentence, key in found:
             first = seen.setdefault((sentence, *key), place)
             if first is not place:
-                facts = {"process": show(event.process), "seq": event.seq, "id": show(event.id)}
-                told = sentence.format(**facts, message=show(event.message))
+                facts = {"process": quote(event.process), "seq": event.seq, "id": quote(event.id)}
+                told = sentence.format(**facts, message=quote(event.message))
                 raise BadInput(f"{first} and {place}: {told}")

@@ -11,15 +11,11 @@ import json
 import math
 from itertools import chain
 
-from causet.escapes import in_json
+from causet.errors import Problem, quote
 
 MAX_DEPTH = 64
 """Lists and objects within each other in one line."""
 INT64 = range(-(2**63), 2**63)
-
-
-class Problem(Exception):
-    """Why something is refused; the caller adds where it stands."""
 
 
 class _Unreadable:
@@ -51,7 +47,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object] | _Unreadable:
         return found
     names = [name for name, _ in pairs]
     repeated = next(name for name in names if names.count(name) > 1)
-    return _Unreadable(f"{show(repeated)} stands twice in one object")
+    return _Unreadable(f"{quote(repeated)} stands twice in one object")
 
 
 _DECODER = json.JSONDecoder(
@@ -82,7 +78,7 @@ def decode_record(text: str | bytes, what: str = "the line") -> dict[str, object
 
 def as_record(value: object, what: str) -> dict[str, object]:
     if not isinstance(value, dict):
-        found = "a list" if isinstance(value, list) else show(value)
+        found = "a list" if isinstance(value, list) else quote(value)
         raise Problem(f"{what} must be an object with the fields of one event, not {found}")
     return value
 
@@ -94,12 +90,12 @@ def inspect(name: str, value: object) -> None:
         item, depth = todo.pop()
         if isinstance(item, str):
             if not item.isascii() and not encodes(item):
-                raise Problem(f"field {show(name)}: half a surrogate pair is no text")
+                raise Problem(f"field {quote(name)}: half a surrogate pair is no text")
         elif isinstance(item, _Unreadable):
-            raise Problem(f"field {show(name)}: {item.problem}")
+            raise Problem(f"field {quote(name)}: {item.problem}")
         elif isinstance(item, list | dict):
             if depth > MAX_DEPTH:
-                raise Problem(f"field {show(name)}: {TOO_DEEP}")
+                raise Problem(f"field {quote(name)}: {TOO_DEEP}")
             inner = chain(item, item.values()) if isinstance(item, dict) else item
             todo.extend((each, depth + 1) for each in inner)
 
@@ -119,13 +115,6 @@ def encodes(text: str) -> bool:
 
 def is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)  # to Python, true is also the integer 1
-
-
-def show(value: object) -> str:
-    """A value as it stands in the file, on one line and not too long."""
-    shown = json.dumps(value, ensure_ascii=False, default=lambda odd: f"<{type(odd).__name__.strip('_')}>")
-    shown = in_json(shown)
-    return shown if len(shown) <= 60 else shown[:59] + "…"
 
 
 def compact(value: object) -> str:

@@ -21,12 +21,13 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
+from causet.errors import BadInput, Problem, quote, reason
+from causet.files import MARK, Place, numbered_lines
 from causet.formats.documents import documents
 from causet.formats.execution import Execution, assemble, extra_name, other_processes
-from causet.formats.files import MARK, Place, numbered_lines, reason
-from causet.formats.strict import INT64, Problem, as_record, decode, inspect, is_integer, show
+from causet.formats.strict import INT64, as_record, decode, inspect, is_integer
 from causet.formats.times import nanos_of
-from causet.model import BadInput, Event
+from causet.model import Event
 
 _ENDINGS = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,100}", re.ASCII)
@@ -91,7 +92,7 @@ class _Columns:
         """What to say if a column was named that no row has."""
         for name in (self.id, self.parent, self.process, self.time, self.seq):
             if name is not None and name not in seen:
-                return f"{path}: there is no column {show(name)}; there are {', '.join(sorted(seen))}"
+                return f"{path}: there is no column {quote(name)}; there are {', '.join(sorted(seen))}"
         return None
 
     def row(self, place: Place, record: dict[str, object]) -> _Row:
@@ -194,7 +195,7 @@ def _name(column: str, value: object) -> str:
     if isinstance(value, int) and is_integer(value):
         return str(value)
     if not isinstance(value, str) or not value:
-        raise Problem(f"field {show(column)} must be text that is not empty, not {show(value)}")
+        raise Problem(f"field {quote(column)} must be text that is not empty, not {quote(value)}")
     return value
 
 
@@ -214,7 +215,7 @@ def _seq(column: str, value: object) -> int:
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         value = int(value)
     if not isinstance(value, int) or not is_integer(value) or value not in INT64 or value < 1:
-        raise Problem(f"field {show(column)} must be an integer from 1, not {show(value)}")
+        raise Problem(f"field {quote(column)} must be an integer from 1, not {quote(value)}")
     return value
 
 
@@ -230,11 +231,11 @@ def _time(column: str, value: object) -> int | float | None:
             try:
                 return nanos_of(value)
             except Problem as error:
-                raise Problem(f"field {show(column)}: {error}") from None
+                raise Problem(f"field {quote(column)}: {error}") from None
     if isinstance(value, float) and math.isfinite(value):
         return value
     if not isinstance(value, int) or not is_integer(value) or value not in INT64:
-        raise Problem(f"field {show(column)} must be a time, not {show(value)}")
+        raise Problem(f"field {quote(column)} must be a time, not {quote(value)}")
     return value
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from datetime import date
 
-from causet.formats.strict import INT64, Problem, show
+from causet.errors import Problem, quote
+from causet.formats.strict import INT64
 
 NANOS = 10**9
 _RFC3339 = re.compile(
@@ -26,25 +27,25 @@ def nanos_of(text: str) -> int:
     """
     found = _RFC3339.fullmatch(text)
     if found is None:
-        raise Problem(f"{show(text)} is no time such as 2024-05-01T12:00:00.5Z")
+        raise Problem(f"{quote(text)} is no time such as 2024-05-01T12:00:00.5Z")
     year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
     try:
         days = date(year, month, day).toordinal() - _EPOCH
     except ValueError:
-        raise Problem(f"{show(text)}: there is no such day") from None
+        raise Problem(f"{quote(text)}: there is no such day") from None
     # 60 is a leap second, which 64-bit times count as the second that follows.
     if hour > 23 or minute > 59 or second > 60:
-        raise Problem(f"{show(text)}: there is no such time of day")
+        raise Problem(f"{quote(text)}: there is no such time of day")
     seconds = ((days * 24 + hour) * 60 + minute) * 60 + second
     if found[8]:
         offset = (int(found[9]) * 60 + int(found[10])) * 60
         if int(found[9]) > 23 or int(found[10]) > 59:
-            raise Problem(f"{show(text)}: there is no such offset")
+            raise Problem(f"{quote(text)}: there is no such offset")
         seconds += offset if found[8] == "-" else -offset
     digits = (found[7] or "").rstrip("0")
     if len(digits) > 9:
-        raise Problem(f"{show(text)} is finer than a nanosecond")
+        raise Problem(f"{quote(text)} is finer than a nanosecond")
     nanos = seconds * NANOS + int(digits.ljust(9, "0"))
     if nanos not in INT64:
-        raise Problem(f"{show(text)} is too far from 1970 for nanoseconds in 64 bits")
+        raise Problem(f"{quote(text)} is too far from 1970 for nanoseconds in 64 bits")
     return nanos

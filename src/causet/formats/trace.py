@@ -17,10 +17,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from causet.formats.files import MARK, Place, new_file, numbered_lines
-from causet.formats.files import MAX_LINE as MAX_LINE
-from causet.formats.strict import Problem, decode_record, inspect_all, is_integer, show
-from causet.model import KINDS, BadInput, Event, printable
+from causet.errors import BadInput, Problem, printable, quote
+from causet.files import MARK, Place, new_file, numbered_lines
+from causet.files import MAX_LINE as MAX_LINE
+from causet.formats.strict import decode_record, inspect_all, is_integer
+from causet.model import KINDS, Event
 
 FIELDS = (
     "process",
@@ -73,14 +74,12 @@ def to_json(event: Event) -> str:
         found["stamp_bytes"] = event.stamp_bytes
     for name, value in event.extra.items():
         if name in FIELDS:
-            raise BadInput(
-                f"event {event.id!r} has an extra field {name!r}, a name that the format itself uses"
-            )
+            raise BadInput(f"event {quote(event.id)} has an extra field {quote(name)}: that name is reserved")
         found[name] = value
     try:
         return json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadInput(f"event {event.id!r} cannot be written as JSON: {error}") from None
+        raise BadInput(f"event {quote(event.id)} cannot be written as JSON: {error}") from None
 
 
 def write_trace(path: str | Path, events: Iterable[Event]) -> int:
@@ -105,7 +104,7 @@ def trace_writer(path: str | Path) -> Iterator[Callable[[Event], None]]:
             try:
                 line = to_json(event).encode()
             except UnicodeEncodeError:
-                raise BadInput(f"event {event.id!r} holds half a surrogate pair, which is no text") from None
+                raise BadInput(f"event {quote(event.id)} contains half a surrogate pair") from None
             stream.write(line + b"\n")
 
         yield write
@@ -130,8 +129,8 @@ class Once:
     def _only(self, place: Place, field: str, what: str, *key: object) -> None:
         first = self._seen.setdefault((field, *key), place)
         if first is not place:  # not `!=`: a file that is given twice repeats its places
-            shown = ", ".join(map(show, key))
-            raise Problem(f"field {show(field)}: {what} {shown} stands already in {first}")
+            shown = ", ".join(map(quote, key))
+            raise Problem(f"field {quote(field)}: {what} {shown} stands already in {first}")
 
 
 def read_trace(paths: str | Path | Iterable[str | Path]) -> list[Event]:
@@ -183,7 +182,7 @@ def event_of(record: dict[str, object]) -> Event:
         if value is None:
             continue
         if not fits(value):
-            raise Problem(f"field {show(name)} must be {expected}, not {show(value)}")
+            raise Problem(f"field {quote(name)} must be {expected}, not {quote(value)}")
         known[name] = tuple(value) if isinstance(value, list) else value
     kind = known.get("kind", "local")
     required = ["process", "seq"]
@@ -193,7 +192,7 @@ def event_of(record: dict[str, object]) -> Event:
         required.append("to")
     for name in required:
         if name not in known:
-            raise Problem(f"field {show(name)} is missing; every {kind} event must have it")
+            raise Problem(f"field {quote(name)} is missing; every {kind} event must have it")
     return Event(**known, extra=record)
 
 

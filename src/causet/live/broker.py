@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from causet.model import BadInput
+from causet.errors import BadInput
 from causet.spark.start.java import find_java, writable_cache
 
 VERSION = "4.1.1"

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from causet.errors import BadInput
 from causet.live.shop import Envelope, Shop, running_services
-from causet.model import BadInput
 from causet.spark.streams.bucket import MALFORMED
 from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.deliver import OBSERVED, deliver

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from reprlib import repr as shown
 from typing import Any
 
-from causet.model import BadInput, System, some_of
+from causet.errors import BadInput, listed, quote
+from causet.model import System
 from causet.protocols.base import Options, Packet, Promises, Protocol, stamp_bytes
 from causet.protocols.bounded import Bounded
 from causet.protocols.controls import Fifo, Unordered
@@ -77,7 +77,7 @@ def protocol_named(name: str) -> type[Protocol]:
     try:
         return PROTOCOLS[name]
     except KeyError:
-        raise BadInput(f"unknown protocol {shown(name)}; the protocols are {', '.join(PROTOCOLS)}") from None
+        raise BadInput(f"unknown protocol {quote(name)}; the protocols are {', '.join(PROTOCOLS)}") from None
 
 
 def as_printed_rows(kind: type[Protocol], named: str | None) -> frozenset[str]:
@@ -93,10 +93,10 @@ def as_printed_rows(kind: type[Protocol], named: str | None) -> frozenset[str]:
     rows = frozenset(row.strip().upper() for row in named.split(","))
     known = ", ".join(kind.errata) or "none"
     if "" in rows:
-        raise BadInput(f"as-printed {shown(named)}: a row between the commas is empty; its rows are {known}")
+        raise BadInput(f"as-printed {quote(named)}: a row between the commas is empty; its rows are {known}")
     unknown = sorted(rows - set(kind.errata))
     if unknown:
-        raise BadInput(f"{kind.name} has no erratum {some_of(unknown)}; its rows are {known}")
+        raise BadInput(f"{kind.name} has no erratum {listed(unknown)}; its rows are {known}")
     return rows
 
 
@@ -108,7 +108,7 @@ def make_options(
     values: dict[str, Any] = {}
     for name, value in settings.items():
         if name not in known:
-            raise BadInput(f"{kind.name} has no option {shown(name)}; its options are {', '.join(known)}")
+            raise BadInput(f"{kind.name} has no option {quote(name)}; its options are {', '.join(known)}")
         values[name] = _setting(kind, name, str(known[name].type), value)
     if values.get("capacity") is not None and values["capacity"] < 1:
         raise BadInput(f"capacity = {values['capacity']}: a process must be able to hold one message")
@@ -120,7 +120,7 @@ def _setting(kind: type[Protocol], name: str, wanted: str, value: Any) -> Any:
     """A setting as its type; numbers and switches may come as text from the command line."""
 
     def wrong(expected: str) -> BadInput:
-        return BadInput(f"option {name} of {kind.name} must be {expected}, not {shown(value)}")
+        return BadInput(f"option {name} of {kind.name} must be {expected}, not {quote(value)}")
 
     if wanted.startswith("bool"):
         text = str(value).lower()

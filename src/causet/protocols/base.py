@@ -20,8 +20,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
+from causet.errors import BadInput
 from causet.holdback import Fact, Key, Threshold
-from causet.model import BadInput, Processes, System, only
+from causet.model import Processes, System, only
 
 MOST_CONTROL = 100_000
 """More control messages than this from one step mean a protocol that does not come to rest."""

@@ -22,8 +22,9 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
+from causet.errors import BadInput
 from causet.holdback import Threshold
-from causet.model import BadInput, System, members, only
+from causet.model import System, members, only
 from causet.protocols import base
 from causet.protocols.base import Learned, Packet, Protocol
 from causet.protocols.wire import LARGEST

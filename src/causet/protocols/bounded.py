@@ -32,8 +32,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from causet.errors import BadInput
 from causet.holdback import Fact, Threshold
-from causet.model import BadInput, Processes, System, members, only
+from causet.model import Processes, System, members, only
 from causet.protocols import base
 from causet.protocols.base import MOST_CONTROL, Learned, Packet, Promises, Protocol
 from causet.protocols.wire import LARGEST, Reader, Writer

@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from causet.model import BadInput
+from causet.errors import BadInput
 
 
 class Timestamp(NamedTuple):

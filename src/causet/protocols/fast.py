@@ -24,8 +24,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from causet.errors import BadInput, quote
 from causet.holdback import Fact, Threshold
-from causet.model import BadInput, System, members, only
+from causet.model import System, members, only
 from causet.protocols import base
 from causet.protocols.base import Learned, Packet, Promises, Protocol
 from causet.protocols.layout import layout_of
@@ -42,7 +43,7 @@ class FastOptions(base.Options):
 
     def check(self, system: System) -> list[str]:
         if self.variant not in VARIANTS:
-            raise BadInput(f"variant = {self.variant!r}: the variants of fast are {' and '.join(VARIANTS)}")
+            raise BadInput(f"variant = {quote(self.variant)}: must be {' or '.join(VARIANTS)}")
         return []
 
 

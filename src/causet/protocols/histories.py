@@ -41,8 +41,9 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import Any
 
+from causet.errors import BadInput
 from causet.holdback import Fact, Threshold
-from causet.model import BadInput, Processes, System, only
+from causet.model import Processes, System, only
 from causet.protocols import base
 from causet.protocols.base import Learned, Packet, Promises, Protocol
 from causet.protocols.wire import Reader, Writer

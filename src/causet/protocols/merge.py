@@ -29,8 +29,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from causet.errors import BadInput, quote
 from causet.holdback import Fact, Key, Threshold
-from causet.model import BadInput, Processes, System, only
+from causet.model import Processes, System, only
 from causet.protocols import base
 from causet.protocols.base import NOTHING, Learned, Packet, Promises, Protocol
 from causet.protocols.clock import RankAsPrinted, Shape, Timestamp, key_rc
@@ -80,9 +81,9 @@ class MergeOptions(base.Options):
         if self.delta_min > self.delta:
             raise BadInput(f"delta_min = {self.delta_min} is more than delta = {self.delta}")
         if self.clock not in ("kn", "rc"):
-            raise BadInput(f"clock = {self.clock!r}: the clocks of merge are kn and rc")
+            raise BadInput(f"clock = {quote(self.clock)}: the clocks of merge are kn and rc")
         if self.ties not in ("process", "arrival"):
-            raise BadInput(f"ties = {self.ties!r}: merge breaks ties by process or by arrival")
+            raise BadInput(f"ties = {quote(self.ties)}: merge breaks ties by process or by arrival")
         if self.clock == "rc" and self.ties != "process":
             raise BadInput("the ⟨r, c⟩ clock orders the events of one tick by process and sequence only")
         least = 2 * self.epsilon + self.delta + 1

@@ -12,8 +12,9 @@ from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from causet.errors import BadInput, BadStamp
 from causet.holdback import HoldBack, HoldBackFull, Threshold
-from causet.model import BadInput, BadStamp, Processes, System, only
+from causet.model import Processes, System, only
 from causet.protocols.base import MOST_CONTROL, Learned, Options, Packet, Protocol
 from causet.protocols.wire import LARGEST
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from causet.model import BadStamp, Processes
+from causet.errors import BadStamp
+from causet.model import Processes
 
 VERSION = 1
 LARGEST = 2**63 - 1

@@ -15,7 +15,8 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from causet.model import BadInput, System, members
+from causet.errors import BadInput
+from causet.model import System, members
 from causet.protocols import Options, Outcome, Packet, Process, Protocol
 from causet.simulate.record import Observer, Sent, sent_in
 from causet.simulate.workload import Workload, stream

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from pathlib import Path
 from random import Random
-from reprlib import repr as shown
 from typing import Any
 
 import yaml
 
-from causet.model import BadInput, Event, Processes, System, is_text, mask, members, only
+from causet.errors import BadInput, quote
+from causet.model import Event, Processes, System, is_text, mask, members, only
 from causet.plain import load_plain, load_yaml
 from causet.protocols import OPTION_NAMES, Options, Outcome, Packet, Process, Protocol
 from causet.simulate.record import Recorder, sent_in
@@ -72,7 +72,7 @@ def schedule_of(data: object) -> Schedule:
         raise BadInput("a schedule is a mapping with `processes` and `steps`")
     unknown = set(map(str, data)) - {"processes", "groups", "links", "separators", "options", "steps"}
     if unknown:
-        raise BadInput(f"unknown field {shown(min(unknown))}")
+        raise BadInput(f"unknown field {quote(min(unknown))}")
     for name in ("processes", "steps"):
         if not isinstance(data.get(name), list) or not data[name]:
             raise BadInput(f"field `{name}`: a list with at least one entry is needed")
@@ -82,7 +82,7 @@ def schedule_of(data: object) -> Schedule:
     for name in map(str, options):
         if name not in OPTION_NAMES:
             known = ", ".join(OPTION_NAMES)
-            raise BadInput(f"field `options`: no protocol has an option {shown(name)}; there are {known}")
+            raise BadInput(f"field `options`: no protocol has an option {quote(name)}; there are {known}")
     if len(data["steps"]) > MOST_STEPS:
         raise BadInput(f"field `steps`: {len(data['steps'])} steps, more than {MOST_STEPS}")
     system = build_system(data["processes"], data.get("groups"), data.get("links"), data.get("separators"))
@@ -121,7 +121,7 @@ class _Steps:
             return Step("drain")
         if not isinstance(data, dict):
             raise BadInput(
-                f"{shown(data)} is no step; steps are mappings such as {{receive: a, at: p2}}, or drain"
+                f"{quote(data)} is no step; steps are mappings such as {{receive: a, at: p2}}, or drain"
             )
         if None in data:  # YAML reads a bare `null` as no value
             data = {"null" if key is None else key: value for key, value in data.items()}
@@ -131,7 +131,7 @@ class _Steps:
         kind = kinds[0]
         unknown = set(map(str, data)) - self.FIELDS[kind] - {kind}
         if unknown:
-            raise BadInput(f"a {kind} step has no field {shown(min(unknown))}")
+            raise BadInput(f"a {kind} step has no field {quote(min(unknown))}")
         return getattr(self, f"_{kind}")(data)  # type: ignore[no-any-return]
 
     def _process(self, data: Mapping[str, Any], name: str) -> int:
@@ -141,25 +141,25 @@ class _Steps:
 
     def _named(self, value: Any) -> int:
         if not isinstance(value, str):
-            raise BadInput(f"{shown(value)} is no process name")
+            raise BadInput(f"{quote(value)} is no process name")
         return self._system.index(value)
 
     def _name(self, value: Any) -> str:
         if not isinstance(value, str) or not is_text(value) or len(value) > 1000:
-            raise BadInput(f"{shown(value)} is no message name")
+            raise BadInput(f"{quote(value)} is no message name")
         return value
 
     def _group(self, value: Any) -> int:
         if not isinstance(value, str):
-            raise BadInput(f"{shown(value)} is no group name")
+            raise BadInput(f"{quote(value)} is no group name")
         return self._system.group_index(value)
 
     def _send(self, data: Mapping[str, Any]) -> Step:
         name = self._name(data["send"])
         if name in self._sent:
-            raise BadInput(f"message {shown(name)} is sent twice")
+            raise BadInput(f"message {quote(name)} is sent twice")
         if "!" in name:
-            raise BadInput(f"message {shown(name)}: names with ! are for control messages")
+            raise BadInput(f"message {quote(name)}: names with ! are for control messages")
         sender = self._process(data, "from")
         if ("to" in data) == ("group" in data):
             raise BadInput("a send has either `to` or `group`")
@@ -188,12 +188,12 @@ class _Steps:
         at = self._process(data, "at")
         if "!" not in name:
             if name not in self._sent:
-                raise BadInput(f"message {shown(name)} was never sent before this")
+                raise BadInput(f"message {quote(name)} was never sent before this")
             if (name, at) not in self._copies:
-                raise BadInput(f"message {shown(name)} is not addressed to {self._system.name(at)}")
+                raise BadInput(f"message {quote(name)} is not addressed to {self._system.name(at)}")
             if self._copies[name, at] < 1:
                 raise BadInput(
-                    f"no copy of {shown(name)} is under way to {self._system.name(at)} any more "
+                    f"no copy of {quote(name)} is under way to {self._system.name(at)} any more "
                     "(received or lost before)"
                 )
             self._copies[name, at] += change
@@ -210,7 +210,7 @@ class _Steps:
 
     def _whole(self, value: Any, what: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise BadInput(f"{what} must be a whole number from 0, not {shown(value)}")
+            raise BadInput(f"{what} must be a whole number from 0, not {quote(value)}")
         if value >= 2**62:
             raise BadInput(f"{what} is too large: below 2^62 is needed")
         return value
@@ -411,7 +411,7 @@ class _Run:
         if not copies:
             if target in (sender for (sender, _), name in self._names.items() if name == step.message):
                 return  # the sender's own copy, which was delivered at the send
-            raise BadInput(f"no copy of {shown(step.message)} is under way to {self._system.name(target)}")
+            raise BadInput(f"no copy of {quote(step.message)} is under way to {self._system.name(target)}")
         copy = copies[0]
         if step.kind == "receive":
             self._receive(copies.pop(0))

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
-from causet.model import BadInput, Processes, System, members, only
+from causet.errors import BadInput, quote
+from causet.model import Processes, System, members, only
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +111,14 @@ def delay_of(text: str) -> Delay:
     try:
         values = [float(number) for number in numbers]
     except ValueError:
-        raise BadInput(f"delay {text!r}: {numbers} are not all numbers; the delays are {DELAYS}") from None
+        raise BadInput(f"delay {quote(text)}: not all are numbers; write {DELAYS}") from None
     wanted = {"const": 1, "exp": 1, "uniform": 2, "lognormal": 2}.get(name)
     if wanted is None or len(values) != wanted:
-        raise BadInput(f"delay {text!r}: the delays are {DELAYS}")
+        raise BadInput(f"delay {quote(text)}: the delays are {DELAYS}")
     if name == "lognormal" and len(values) == 2 and values[1] > 20:
-        raise BadInput(f"delay {text!r}: sigma is too large, at most 20")
+        raise BadInput(f"delay {quote(text)}: sigma is too large, at most 20")
     if any(not (math.isfinite(value) and 0 <= value < 1e9) for value in values):
-        raise BadInput(f"delay {text!r}: a delay cannot be negative or endless")
+        raise BadInput(f"delay {quote(text)}: a delay cannot be negative or endless")
     if name == "const":
         return Delay(lambda draw: values[0], values[0], values[0])
     if name == "exp":
@@ -126,9 +127,9 @@ def delay_of(text: str) -> Delay:
     if name == "uniform":
         low, high = values
         if low > high:
-            raise BadInput(f"delay {text!r}: the first bound is above the second")
+            raise BadInput(f"delay {quote(text)}: the first bound is above the second")
         return Delay(lambda draw: draw.uniform(low, high), low, high)
     median, sigma = values
     if not median:
-        raise BadInput(f"delay {text!r}: the median must be above 0")
+        raise BadInput(f"delay {quote(text)}: the median must be above 0")
     return Delay(lambda draw: draw.lognormvariate(math.log(median), sigma))

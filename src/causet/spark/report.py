@@ -13,8 +13,9 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from causet.errors import printable
 from causet.formats.execution import Fault
-from causet.model import Event, printable
+from causet.model import Event
 from causet.spark.batch.audit import Audit, Tally
 from causet.spark.batch.verify import Verdict as Verified
 from causet.spark.streams.running import STAY, Progress

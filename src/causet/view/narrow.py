@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from causet.model import BadInput, some_of
+from causet.errors import BadInput, listed
 from causet.view.payload import Laid
 
 MOST_EVENTS = 200_000
@@ -32,7 +32,7 @@ class Wanted:
             known = {event.process for event in laid.events}
             unknown = [name for name in self.processes if name not in known]
             if unknown:
-                raise BadInput(f"there is no process {some_of(unknown)}; there are {some_of(sorted(known))}")
+                raise BadInput(f"there is no process {listed(unknown)}; there are {listed(sorted(known))}")
             numbers = [number for number in numbers if laid.events[number].process in self.processes]
         if self.begin is not None or self.end is not None:
             low, high = self.begin or 0, len(laid.events) if self.end is None else self.end
@@ -42,7 +42,7 @@ class Wanted:
         if self.around is not None:
             numbers = _nearest(laid, self.around, set(numbers), self.most)
             if not numbers:
-                raise BadInput(f"nothing that is asked for is connected with {some_of([self.around])}")
+                raise BadInput(f"nothing that is asked for is connected with {listed([self.around])}")
         chosen = numbers[: self.most]
         if len(chosen) == len(laid.events):
             return laid
@@ -51,7 +51,7 @@ class Wanted:
     def _told(self, shown: int, asked: int, total: int) -> str:
         said = f"{shown:,} of {total:,} events are shown"
         if self.around is not None:
-            said += f": those nearest to {some_of([self.around])}"
+            said += f": those nearest to {listed([self.around])}"
         elif shown < asked:
             said += ", the first ones in causal order"
         if shown < asked or self.around is not None:
@@ -68,7 +68,7 @@ def _nearest(laid: Laid, wanted: str, among: set[int], most: int) -> list[int]:
     """The events nearest to one of them, in order."""
     found = [number for number, event in enumerate(laid.events) if event.id == wanted]
     if not found:
-        raise BadInput(f"there is no event {some_of([wanted])}")
+        raise BadInput(f"there is no event {listed([wanted])}")
     beside: list[list[int]] = [[] for _ in laid.events]
     last: dict[str, int] = {}
     for number, event in enumerate(laid.events):

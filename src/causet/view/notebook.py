@@ -13,14 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from causet.errors import BadInput, Problem, printable
 from causet.escapes import one_line
+from causet.files import Place
 from causet.formats.execution import Execution, assemble
-from causet.formats.files import Place
 from causet.formats.registry import read_executions
 from causet.formats.sound import refuse_repeats
-from causet.formats.strict import Problem
 from causet.formats.trace import FIELDS, event_of
-from causet.model import BadInput, Event, printable
+from causet.model import Event
 from causet.view.narrow import MOST_EVENTS, Wanted
 from causet.view.page import page, view_of, write_text
 from causet.view.payload import Laid, Verdict

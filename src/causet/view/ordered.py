@@ -10,9 +10,9 @@ from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from math import inf
-from reprlib import repr as shown
 
-from causet.model import BadInput, Event
+from causet.errors import BadInput, quote
+from causet.model import Event
 
 
 def sends_of(events: Sequence[Event]) -> dict[str, int]:
@@ -67,7 +67,7 @@ def in_order(given: Sequence[Event], causes: Sequence[Sequence[int]]) -> list[tu
                 free.append(effect)
     for position, event in enumerate(given):
         if position not in rank:
-            raise BadInput(f"event {shown(event.id)} is in a cycle of causes, or comes after one")
+            raise BadInput(f"event {quote(event.id)} is in a cycle of causes, or comes after one")
     order = sorted(range(len(given)), key=lambda position: (*rank[position], position))
     return [(position, rank[position][1]) for position in order]
 

@@ -12,9 +12,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from causet.errors import BadInput, printable
+from causet.files import unwritable
 from causet.formats.execution import Fault
-from causet.formats.files import unwritable
-from causet.model import BadInput, Event, printable
+from causet.model import Event
 from causet.view.judged import judged
 from causet.view.narrow import Wanted
 from causet.view.payload import Laid, encode

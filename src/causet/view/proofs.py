@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from causet.model import some_of
+from causet.errors import listed
 
 
 def proof(
@@ -26,4 +26,4 @@ def proof(
 
 
 def _shown(name: str) -> str:
-    return some_of([name])
+    return listed([name])

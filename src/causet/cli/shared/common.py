@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from reprlib import repr as shown
 from typing import Any, TypeVar
 
 import click
 
 from causet.cli.shared.printing import warn
-from causet.formats.files import unwritable
-from causet.model import BadInput, Separator, System, named_processes
+from causet.errors import BadInput, quote
+from causet.files import unwritable
+from causet.model import Separator, System, named_processes
 from causet.protocols import PROTOCOLS, Options, Protocol, as_printed_rows, make_options
 from causet.topology import (
     GROUP_SHAPES,
@@ -74,7 +74,7 @@ def settings_of(named: Mapping[str, Any], extra: tuple[str, ...]) -> dict[str, A
     for text in extra:
         name, separator, value = text.partition("=")
         if not separator or not name:
-            raise BadInput(f"option {shown(text)}: write NAME=VALUE")
+            raise BadInput(f"option {quote(text)}: write NAME=VALUE")
         settings[name.strip()] = value.strip()
     return settings
 

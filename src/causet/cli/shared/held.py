@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from causet.cli.shared.printing import print_json, say
 from causet.cli.shared.spark import session
-from causet.model import BadInput, printable
+from causet.errors import BadInput, printable
 
 if TYPE_CHECKING:
     from causet.spark.streams.bucket import Wanted

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
+from causet.errors import BadInput
 from causet.escapes import one_line
 from causet.formats.execution import Fault
 from causet.formats.registry import FORMS_IN
-from causet.model import BadInput
 
 F = TypeVar("F", bound=Callable[..., Any])
 

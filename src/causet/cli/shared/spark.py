@@ -11,14 +11,13 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from reprlib import repr as shown
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from rich.console import Console
 
-from causet.model import BadInput
+from causet.errors import BadInput, quote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession  # takes its time, and `causet --help` does without
@@ -50,9 +49,9 @@ def settings_of_spark(texts: tuple[str, ...]) -> dict[str, str]:
         name, separator, value = text.partition("=")
         name = name.strip()
         if not separator or not name:
-            raise BadInput(f"--conf {shown(text)}: write KEY=VALUE")
+            raise BadInput(f"--conf {quote(text)}: write KEY=VALUE")
         if not name.startswith("spark."):
-            raise BadInput(f"--conf {shown(text)}: the names of Spark's settings begin with spark.")
+            raise BadInput(f"--conf {quote(text)}: the names of Spark's settings begin with spark.")
         settings[name] = value.strip()
     return settings
 

@@ -16,7 +16,7 @@ from causet.cli.shared.inputs import report_option
 from causet.cli.shared.printing import json_option, say
 from causet.cli.shared.spark import first_signal_noted, for_streams, session, spark_options
 from causet.cli.shared.trace import is_little
-from causet.model import BadInput, printable
+from causet.errors import BadInput, printable
 from causet.verdict import stream_status
 
 if TYPE_CHECKING:

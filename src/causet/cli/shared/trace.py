@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from causet.cli.shared.spark import session
-from causet.model import BadInput
+from causet.errors import BadInput
 
 if TYPE_CHECKING:
     from causet.spark.read.source import Source

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from causet.formats.files import MAX_LINE, Place, compressed, numbered_lines
-from causet.formats.strict import Problem, decode_record
+from causet.errors import BadInput, Problem
+from causet.files import MAX_LINE, Place, compressed, numbered_lines
+from causet.formats.strict import decode_record
 from causet.formats.trace import event_of
 from causet.kernels.json.kinds import Kinds
-from causet.model import BadInput
 
 if TYPE_CHECKING:
     from causet.kernels.json.scan import Scanner

@@ -13,12 +13,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from causet.formats.files import Place
-from causet.formats.strict import Problem, decode_record
+from causet.errors import BadInput, Problem
+from causet.files import Place
+from causet.formats.strict import decode_record
 from causet.formats.trace import event_of
 from causet.kernels.json.kinds import EXACT
 from causet.kernels.json.lines import blocks, kinds_of
-from causet.model import BadInput, Event
+from causet.model import Event
 
 MOST = 10
 """Places that are told."""

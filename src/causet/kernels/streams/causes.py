@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit, uint64
 
+from causet.errors import BadStamp
 from causet.kernels.names import text_buffers
-from causet.model import BadStamp
 from causet.stamp import MOST_DEPS, MOST_SEQUENCE, PACKED_VERSION, deps_of
 
 Array = np.ndarray[Any, Any]

@@ -13,8 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from causet.formats.strict import show
-from causet.model import BadInput
+from causet.errors import BadInput, quote
 from causet.spark.batch.links import PLACE, Layout, both_ends, lay_out, meet, none_of, values_of
 from causet.spark.skeleton.census import Census, take_census
 from causet.spark.skeleton.faults import Named, names_of
@@ -57,14 +56,14 @@ def assert_causally_ordered(df: DataFrame, by: str | None = None) -> None:
             sum(each[name] for each in found) for name in ("effects", "wrong", "unplaced")
         )
         if unplaced:
-            raise BadInput(f"column {show(by)}: {unplaced:,} rows have nothing there")
+            raise BadInput(f"column {quote(by)}: {unplaced:,} rows have nothing there")
         if not wrong:
             return
         first = sorted(_Wrong(*each) for some in found for each in some["first"])[:TOLD]
         told = _told(first, _row_numbers(values, first), numbered, census)
     finally:
         values.unpersist()
-    order = "as they stand" if by is None else f"by {show(by)}"
+    order = "as they stand" if by is None else f"by {quote(by)}"
     head = f"not in causal order {order}: {wrong:,} of {effects:,} effects do not stand behind their causes"
     rest = [f"and {wrong - len(told):,} more"] if wrong > len(told) else []
     raise AssertionError("\n  ".join([head, *told, *rest]))
@@ -75,7 +74,7 @@ def _place(df: DataFrame, by: str | None) -> tuple[Column, type]:
     if by is None:
         return F.monotonically_increasing_id(), np.int64
     if by not in df.columns:
-        raise BadInput(f"there is no column {show(by)} to tell the order of the rows")
+        raise BadInput(f"there is no column {quote(by)} to tell the order of the rows")
     column, kind = F.col(f"`{by}`"), df.schema[by].dataType
     if isinstance(kind, T.IntegralType):
         return column, np.int64
@@ -85,7 +84,7 @@ def _place(df: DataFrame, by: str | None) -> tuple[Column, type]:
         return F.unix_micros(column.cast("timestamp")), np.int64
     if isinstance(kind, T.DateType):
         return F.unix_date(column), np.int64
-    raise BadInput(f"column {show(by)} is of type {kind.simpleString()}; it must be of numbers or times")
+    raise BadInput(f"column {quote(by)} is of type {kind.simpleString()}; it must be of numbers or times")
 
 
 def _row_numbers(values: DataFrame, wrong: Iterable[_Wrong]) -> dict[int, int]:
@@ -106,7 +105,7 @@ def _told(wrong: list[_Wrong], rows: dict[int, int], numbered: DataFrame, census
         effect, cause = named[number][0], named[its_cause][0]
         how = "stands level with its cause in" if tied else "stands before its cause in"
         lines.append(
-            f"row {rows[number]:,}, {show(effect.id)}, {how} row {rows[its_cause]:,}, {show(cause.id)} "
+            f"row {rows[number]:,}, {quote(effect.id)}, {how} row {rows[its_cause]:,}, {quote(cause.id)} "
             f"({_reason(effect, cause, its_cause == number - 1)})"
         )
     return lines
@@ -114,9 +113,9 @@ def _told(wrong: list[_Wrong], rows: dict[int, int], numbered: DataFrame, census
 
 def _reason(effect: Named, cause: Named, neighbours: bool) -> str:
     if neighbours and effect.process == cause.process:
-        return f"process order of {show(effect.process)}"
+        return f"process order of {quote(effect.process)}"
     if cause.message is not None and cause.message == effect.message:
-        return f"message {show(effect.message)}"
+        return f"message {quote(effect.message)}"
     return "parent"
 
 

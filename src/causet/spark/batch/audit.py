@@ -17,10 +17,9 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from causet.errors import BadInput, listed, quote
 from causet.escapes import columns
 from causet.formats.execution import Fault
-from causet.formats.strict import show
-from causet.model import BadInput, some_of
 from causet.spark.batch.links import PLACE, Layout, Met, both_ends, lay_out, meet, none_of, values_of
 from causet.spark.skeleton.census import RANK, Census, field, take_census
 from causet.spark.skeleton.faults import names_of
@@ -189,10 +188,10 @@ def _cells(pair: Pair) -> tuple[str, ...]:
     worst = skew = ""
     if pair.worst_skew is not None:
         skew = f"{pair.worst_skew:,}"
-        worst = f"{show(pair.worst_cause)} → {show(pair.worst_effect)}"
+        worst = f"{quote(pair.worst_cause)} → {quote(pair.worst_effect)}"
     return (
-        some_of([pair.cause_process]),
-        some_of([pair.effect_process]),
+        listed([pair.cause_process]),
+        listed([pair.effect_process]),
         f"{pair.links:,}",
         f"{pair.wrong_in_file:,}",
         f"{pair.wrong_in_time:,}",
@@ -224,7 +223,7 @@ def audit(events: DataFrame, file_order: str | None = None) -> Audit:
             totals.update(json.loads(row.totals))
     if totals["unplaced"]:
         found.unpersist()
-        raise BadInput(f"column {show(file_order)}: {totals['unplaced']:,} events have nothing there")
+        raise BadInput(f"column {quote(file_order)}: {totals['unplaced']:,} events have nothing there")
     pairs = _pairs(found.where(F.col("totals").isNull()))
     wrong = (F.col("wrong_in_file") > 0) | (F.col("wrong_in_time") > 0)
     (counts,) = pairs.agg(F.count(F.lit(1)), F.count(F.when(wrong, 1))).collect()
@@ -260,10 +259,10 @@ def _in_file(events: DataFrame, file_order: str | None) -> Column:
     if file_order is None:
         return F.monotonically_increasing_id()
     if file_order not in events.columns:
-        raise BadInput(f"there is no column {show(file_order)} to tell the order of the file")
+        raise BadInput(f"there is no column {quote(file_order)} to tell the order of the file")
     kind = events.schema[file_order].dataType
     if not isinstance(kind, T.IntegralType):
-        raise BadInput(f"column {show(file_order)} is of type {kind.simpleString()}; it must be of integers")
+        raise BadInput(f"column {quote(file_order)} is of type {kind.simpleString()}; it must be of integers")
     return F.col(f"`{file_order}`")
 
 

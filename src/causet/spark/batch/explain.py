@@ -16,9 +16,8 @@ import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from causet.formats.strict import show
+from causet.errors import BadInput, listed, quote
 from causet.kernels.logs.pages import ABSENT
-from causet.model import BadInput, some_of
 from causet.spark.batch.explanation import (
     MESSAGE,
     PARENT,
@@ -201,14 +200,14 @@ def find_event(numbered: DataFrame, census: Census, rows: list[dict[str, Any]], 
         told = {name: value for name, value in row.items() if value is not None and name not in (RANK, _ID)}
         return Found(id, _number(census, row), told)
     if carrying:
-        events = some_of(row[_ID] for row in carrying)
-        raise BadInput(f"nobody sent the message {show(id)}; name one of its events: {events}")
-    sentence = f"there is no event and no message {show(id)}"
+        events = listed(row[_ID] for row in carrying)
+        raise BadInput(f"nobody sent the message {quote(id)}; name one of its events: {events}")
+    sentence = f"there is no event and no message {quote(id)}"
     if place is not None:
         count = census.counts[census.processes.index(place[0])]
-        sentence += f"; process {show(place[0])} has {counted(count, 'event', 'events')}"
+        sentence += f"; process {quote(place[0])} has {counted(count, 'event', 'events')}"
     near = _near_ids(numbered, id)
-    raise BadInput(f"{sentence}; near it are {some_of(near)}" if near else sentence)
+    raise BadInput(f"{sentence}; near it are {listed(near)}" if near else sentence)
 
 
 def _number(census: Census, row: dict[str, Any]) -> int:

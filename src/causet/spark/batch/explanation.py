@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from causet.errors import listed, quote
 from causet.formats.execution import Fault
-from causet.formats.strict import show
-from causet.model import some_of
 
 Array = np.ndarray[Any, Any]
 
@@ -43,9 +42,9 @@ class Mention:
     def told(self) -> str:
         """Such as `p2#7 (deliver p1:3 at 12)`."""
         facts = [] if self.kind == "local" else [self.kind]
-        facts += [some_of([self.message])] if self.message is not None else []
+        facts += [listed([self.message])] if self.message is not None else []
         facts += [f"at {self.time}"] if self.time is not None else []
-        return some_of([self.id]) + (f" ({' '.join(facts)})" if facts else "")
+        return listed([self.id]) + (f" ({' '.join(facts)})" if facts else "")
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ class Wait:
     """whether it waited although nothing came meanwhile that precedes it"""
 
     def told(self, message: str) -> str:
-        told = f"{some_of([self.process])} received {some_of([message])}{_at(self.received)}"
+        told = f"{listed([self.process])} received {listed([message])}{_at(self.received)}"
         if self.delivered is None:
             return f"{told} and never delivered it{self._told_missing()}"
         told += f" and delivered it{_at(self.delivered)}"
@@ -187,8 +186,8 @@ class EventExplained(Explanation):
     """where the event sends, receives or delivers one"""
 
     def _lines(self) -> Iterator[str]:
-        yield f"{some_of([self.event.id])}: " + ", ".join(
-            f"{some_of([name])} {show(value)}" for name, value in _plain(self.fields).items() if name != "id"
+        yield f"{listed([self.event.id])}: " + ", ".join(
+            f"{listed([name])} {quote(value)}" for name, value in _plain(self.fields).items() if name != "id"
         )
         yield (
             f"Of the other {self.events - 1:,} events: happened before it {self.causes.count:,}, after it "
@@ -250,14 +249,14 @@ def counted(count: int, one: str, more: str) -> str:
 
 def _listed(names: Sequence[str], count: int, quoted: bool = False) -> str:
     """The first few, and how many more there are of so many; `quoted` where they are fit for a sentence."""
-    told = [name if quoted else some_of([name]) for name in names[:TOLD]]
+    told = [name if quoted else listed([name]) for name in names[:TOLD]]
     if count > len(told):
         told.append(f"{count - len(told):,} more")
     return " and ".join([", ".join(told[:-1]), told[-1]] if len(told) > 1 else told)
 
 
 def _at(event: Mention) -> str:
-    return f" at {event.time}" if event.time is not None else f" by {some_of([event.id])}"
+    return f" at {event.time}" if event.time is not None else f" by {listed([event.id])}"
 
 
 def _told_cone(name: str, cone: Cone) -> Iterator[str]:
@@ -270,13 +269,13 @@ def _told_cone(name: str, cone: Cone) -> Iterator[str]:
         yield f"Nearest {name} beyond these:"
     for each in beyond:
         steps = counted(each.steps, "step", "steps")
-        yield f"  {each.event.told()}: {steps}, by {each.how} through {some_of([each.via])}"
+        yield f"  {each.event.told()}: {steps}, by {each.how} through {listed([each.via])}"
 
 
 def _told_message(message: Message) -> Iterator[str]:
     kind = "control message" if message.control else "message"
     sent = "nobody sent it" if message.sent is None else f"sent by {message.sent.told()}"
-    yield f"The {kind} {some_of([message.id])}: {sent}."
+    yield f"The {kind} {listed([message.id])}: {sent}."
     for what, events in (("Received", message.received), ("Delivered", message.delivered)):
         if events:
             yield f"{what} by {_listed([each.told() for each in events], len(events), quoted=True)}"

@@ -19,10 +19,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from causet.formats.strict import show
+from causet.errors import BadInput, quote
 from causet.kernels.logs.pages import Pages, Piece
 from causet.kernels.logs.vectors import USE_BYTES, Chunks, count_uses, known_counts, no_uses, vector_chunks
-from causet.model import BadInput
 from causet.spark.batch.explain import find_event, own_id, rows_about
 from causet.spark.batch.explanation import AFTER, BEFORE, CONCURRENT, SAME
 from causet.spark.batch.order import fits
@@ -232,7 +231,7 @@ def _related_pairs(numbered: DataFrame, census: Census, pairs: DataFrame) -> Dat
     for name in ("a", "b"):
         if name not in pairs.columns or not isinstance(pairs.schema[name].dataType, T.StringType):
             raise BadInput(
-                f"pairs of events have their ids in columns a and b; {show(name)} is no such column"
+                f"pairs of events have their ids in columns a and b; {quote(name)} is no such column"
             )
     placed = _placed(numbered, pairs.drop("relation"))
     knows = _known(numbered, census, placed)

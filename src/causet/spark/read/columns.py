@@ -29,10 +29,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from causet.formats.strict import INT64, Problem, show
+from causet.errors import BadInput, Problem, quote
+from causet.formats.strict import INT64
 from causet.formats.trace import FIELDS, event_of
 from causet.kernels.json.kinds import EXACT, KNOWN, is_integral
-from causet.model import KINDS, BadInput
+from causet.model import KINDS
 from causet.spark.columns import quoted
 from causet.spark.start.errors import translated
 
@@ -94,7 +95,7 @@ def typed(name: str, found: DataType, column: Column, called: str | None = None)
     elif found == wanted:
         return Typed(column, wanted)
     raise Problem(
-        f"the column {show(name)} must hold {_HOLDS.get(name, 'strings')}, "
+        f"the column {quote(name)} must hold {_HOLDS.get(name, 'strings')}, "
         f"not {called or found.simpleString()}"
     )
 
@@ -104,7 +105,7 @@ def check_names(names: Iterable[str], case_matters: bool) -> None:
     listed = list(names)
     for name in ("process", "seq"):
         if name not in listed:
-            raise Problem(f"there is no column {show(name)}; every event must have it")
+            raise Problem(f"there is no column {quote(name)}; every event must have it")
     if case_matters:
         return
     by_lower = {name: name for name in FIELDS}
@@ -112,7 +113,7 @@ def check_names(names: Iterable[str], case_matters: bool) -> None:
         first = by_lower.setdefault(name.lower(), name)
         if first != name:
             raise Problem(
-                f"Spark takes the names {show(first)} and {show(name)} for one; rename one of them, or set "
+                f"Spark takes the names {quote(first)} and {quote(name)} for one; rename one of them, or set "
                 "spark.sql.caseSensitive to true"
             )
 
@@ -168,9 +169,9 @@ def why_no_event(row: Mapping[str, Any]) -> str:
         if isinstance(value, Decimal):
             value = int(value)
             if value not in INT64:
-                return f"field {show(name)}: the integer {value} does not fit 64 bits"
+                return f"field {quote(name)}: the integer {value} does not fit 64 bits"
         if isinstance(value, float) and math.isinf(value):
-            return f"field {show(name)}: the number {value} is no JSON number"
+            return f"field {quote(name)}: the number {value} is no JSON number"
         if value is not None:
             record[name] = value
     try:
@@ -194,7 +195,7 @@ def check_frame(frame: DataFrame, rows: bool = True) -> DataFrame:
     try:
         if len(types) < len(frame.columns):
             twice = next(name for name in types if frame.columns.count(name) > 1)
-            raise Problem(f"the column {show(twice)} stands twice")
+            raise Problem(f"the column {quote(twice)} stands twice")
         check_names(types, case_matters)
         found = {name: typed(name, types[name], F.col(quoted(name))) for name in types}
     except Problem as problem:
@@ -218,7 +219,7 @@ def _check_rows(frame: DataFrame, found: Mapping[str, Typed]) -> None:
     if first is not None:
         row = first.asDict()
         told = {name: value for name, value in row.items() if value is not None}
-        raise BadInput(f"the row {show(_plain(told))}: {why_no_event(row)}")
+        raise BadInput(f"the row {quote(_plain(told))}: {why_no_event(row)}")
 
 
 def _as_told(found: Typed, name: str) -> Column:

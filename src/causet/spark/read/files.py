@@ -17,12 +17,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from causet.errors import BadInput, listed
+from causet.files import check_twice_readable
 from causet.formats.execution import Fault
-from causet.formats.files import check_twice_readable
 from causet.formats.parquet import write_parquet
 from causet.formats.registry import read_executions, trace_files
 from causet.formats.trace import FIELDS
-from causet.model import BadInput, Event, some_of
+from causet.model import Event
 from causet.spark.read.inputs import write_with_inputs
 from causet.spark.read.parts import path_of
 from causet.spark.start.errors import from_spark, innermost
@@ -96,7 +97,7 @@ def imported(
         raise BadInput(f"{shown}: there is no event in it")
     if len(executions) > 1:
         names = [execution.name for execution in executions if execution.name]
-        called = f" ({some_of(names)})" if names else ""
+        called = f" ({listed(names)})" if names else ""
         raise BadInput(
             f"{shown}: there are {len(executions):,} executions{called}, and one is read at a time; write "
             f"each to a file with `{_converting(paths, form, options)}`, and give one of those"

@@ -20,10 +20,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from causet.errors import BadInput, quote
 from causet.formats.parquet import JSON, write_parquet
-from causet.formats.strict import compact, show
+from causet.formats.strict import compact
 from causet.formats.table import table_files
-from causet.model import BadInput, Event
+from causet.model import Event
 from causet.spark.columns import quoted
 from causet.spark.read.parquet import spark_type
 
@@ -37,7 +38,7 @@ def check_own_names(names: Sequence[str], case_matters: bool, where: str) -> Non
         first = known.setdefault(name if case_matters else name.lower(), name)
         if first != name:
             raise BadInput(
-                f"{where}: Spark takes the names {show(first)} and {show(name)} for one; rename one of them, "
+                f"{where}: to Spark {quote(first)} and {quote(name)} are the same name; rename one, "
                 "or set spark.sql.caseSensitive to true"
             )
 

@@ -16,11 +16,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, NullType, StructField, StructType, VariantType
 
-from causet.formats.files import MARK, Place, compressed, read_start
+from causet.errors import BadInput
+from causet.files import MARK, Place, compressed, read_start
 from causet.kernels.json.kinds import KNOWN, MOST_FIELDS, Kinds, filled, type_of
 from causet.kernels.json.lines import Inspection, blocks, kinds_of, why_refused
 from causet.kernels.json.places import damage, place_of_inexact_time
-from causet.model import BadInput
 from causet.spark.columns import quoted
 from causet.spark.read.columns import Typed
 from causet.spark.read.parts import Part

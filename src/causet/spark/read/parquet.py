@@ -40,10 +40,9 @@ from pyspark.sql.types import (
     VariantType,
 )
 
+from causet.errors import BadInput, Problem, quote
 from causet.formats.parquet import JSON, placed_rows
-from causet.formats.strict import Problem, show
 from causet.kernels.json.kinds import KNOWN
-from causet.model import BadInput
 from causet.spark.columns import quoted
 from causet.spark.read.columns import Typed, check_names, typed
 from causet.spark.read.parts import Part
@@ -105,7 +104,7 @@ def _footer(path: Path) -> tuple[tuple[_Found, ...], int]:
         raise
     repeated = [name for name in schema.names if schema.names.count(name) > 1]
     if repeated:
-        raise BadInput(f"{path}: the column {show(repeated[0])} stands twice")
+        raise BadInput(f"{path}: the column {quote(repeated[0])} stands twice")
     variants = _variants((metadata.metadata or {}).get(_SPARK_SCHEMA))
     found = tuple(
         _Found(
@@ -144,7 +143,7 @@ def _columns(found: Sequence[_Found]) -> tuple[dict[str, DataType], dict[str, Ty
                 reads = spark_type(kind, column.int96)
             except TypeError as error:
                 raise Problem(
-                    f"the column {show(name)} is of type {error}, which Spark cannot read; leave it out"
+                    f"the column {quote(name)} is of type {error}, which Spark cannot read; leave it out"
                 ) from None
         spark_column = F.col(quoted(name))
         if isinstance(reads, NullType):  # a field of the format's own that no row has is no column

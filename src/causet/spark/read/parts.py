@@ -18,10 +18,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DoubleType, LongType, NullType, VariantType
 
-from causet.formats.strict import Problem, decode, inspect, show
+from causet.errors import BadInput, Problem, quote
+from causet.formats.strict import decode, inspect
 from causet.formats.trace import FIELDS
 from causet.kernels.json.kinds import EXACT, common_type, filled
-from causet.model import BadInput
 from causet.spark.columns import quoted
 from causet.spark.read.columns import Typed, any_of, inexact, refused, why_no_event
 
@@ -88,12 +88,12 @@ class Part:
         """What is wrong with a row."""
         for name, value in row.items():
             if name in self._widened(types) and value is not None and abs(value) > EXACT:
-                return f"field {show(name)}: others are floats, and {value} has no exact float; use one kind"
+                return f"field {quote(name)}: others are floats, and {value} has no exact float; use one kind"
             if name not in FIELDS and self.columns[name].lost is not None and value is not None:
                 try:
                     inspect(name, decode(value))
                 except Problem as problem:
-                    return f"field {show(name)}: {problem}"
+                    return f"field {quote(name)}: {problem}"
         return why_no_event({name: value for name, value in row.items() if name in FIELDS})
 
     def _widened(self, types: Mapping[str, DataType]) -> set[str]:
@@ -135,7 +135,7 @@ def common_types(parts: Sequence[Part]) -> dict[str, DataType]:
             common = common_type(before, found.type)
             if common is None:
                 raise BadInput(
-                    f"{first[name].files[0]} and {part.files[0]} do not fit together: the field {show(name)} "
+                    f"{first[name].files[0]} and {part.files[0]} do not match: field {quote(name)} "
                     f"is {before.simpleString()} in one and {found.type.simpleString()} in the other"
                 )
             types[name] = common

@@ -15,12 +15,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from causet.errors import BadInput, Problem
+from causet.files import Place
 from causet.formats.execution import Fault
-from causet.formats.files import Place
 from causet.formats.registry import detect
-from causet.formats.strict import Problem
 from causet.kernels.json.places import damage, places_of_event
-from causet.model import BadInput
 from causet.spark.columns import input_names
 from causet.spark.read.columns import check_frame as check_frame
 from causet.spark.read.columns import check_names

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.window import Window
 
-from causet.formats.strict import show
-from causet.model import KINDS, BadInput
+from causet.errors import BadInput, quote
+from causet.model import KINDS
 
 Array = np.ndarray[Any, Any]
 
@@ -168,9 +168,9 @@ def _check(row: Row) -> None:
     """BadInput unless these events of one process and kind have what every event must have."""
     if row.process is None:
         raise BadInput("an event has no process; every event must have one")
-    of = f"of process {show(row.process)}"
+    of = f"of process {quote(row.process)}"
     if row.kind is not None and row.kind not in KINDS:
-        raise BadInput(f"an event {of} has the kind {show(row.kind)}; it must be one of {', '.join(KINDS)}")
+        raise BadInput(f"an event {of} has the kind {quote(row.kind)}; it must be one of {', '.join(KINDS)}")
     if row.seqs < row.events or row.least < 1:
         told = "no seq" if row.seqs < row.events else f"the seq {row.least}"
         raise BadInput(f"an event {of} has {told}; seq must be an integer from 1")
@@ -188,10 +188,10 @@ def check_columns(events: DataFrame) -> None:
     """BadInput unless the columns that are used have the types of the trace format."""
     ours = next((name for name in events.columns if name.startswith(RESERVED)), None)
     if ours is not None:
-        raise BadInput(f"there is a column {show(ours)}; names that begin with {RESERVED} are taken")
+        raise BadInput(f"there is a column {quote(ours)}; names that begin with {RESERVED} are taken")
     for name in ("process", "seq"):
         if name not in events.columns:
-            raise BadInput(f"there is no column {show(name)}; a trace has at least process and seq")
+            raise BadInput(f"there is no column {quote(name)}; a trace has at least process and seq")
     wanted: dict[str, tuple[type[T.DataType], ...]] = {
         "process": (T.StringType,),
         "seq": (T.LongType, T.IntegerType, T.ShortType, T.ByteType),
@@ -204,10 +204,10 @@ def check_columns(events: DataFrame) -> None:
     for name, kinds in wanted.items():
         if name in events.columns and not isinstance(events.schema[name].dataType, kinds):
             found = events.schema[name].dataType.simpleString()
-            raise BadInput(f"column {show(name)} is of type {found}, which no trace has there")
+            raise BadInput(f"column {quote(name)} is of type {found}, which no trace has there")
     for name in ("to", "parents"):
         if name in events.columns:
             kind = events.schema[name].dataType
             item = kind.elementType if isinstance(kind, T.ArrayType) else kind
             if item is kind or not isinstance(item, T.StringType | T.NullType):
-                raise BadInput(f"column {show(name)} is of type {kind.simpleString()}, not array<string>")
+                raise BadInput(f"column {quote(name)} is of type {kind.simpleString()}, not array<string>")

@@ -9,10 +9,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
+from causet.errors import BadInput, printable, quote
 from causet.formats.execution import GAP, MOST_TOLD, UNKNOWN_PARENT, Fault
 from causet.formats.sound import TWO_EVENTS, TWO_IDS, TWO_SENDS
-from causet.formats.strict import show
-from causet.model import BadInput, printable
 from causet.spark.skeleton.census import RANK, Census, field
 from causet.spark.skeleton.skeleton import (
     CYCLE,
@@ -96,10 +95,10 @@ def bad_input(notes: Notes, numbered: DataFrame, census: Census) -> BadEvents | 
         return BadEvents(sentence, told)
     event = told[0]
     facts = {
-        "process": show(event.process),
+        "process": quote(event.process),
         "seq": event.seq,
-        "id": show(event.id),
-        "message": show(event.message),
+        "id": quote(event.id),
+        "message": quote(event.message),
     }
     return BadEvents(_SENTENCES[kind].format(**facts), told)
 
@@ -138,8 +137,8 @@ LOG_FAULTS = {
 
 def _place(kind: str, event: Named, text: str | None) -> str:
     if kind == LOST_PARENT:
-        return f"{show(event.id)} names {show(text)}" if text is not None else show(event.id)
-    return f"{show(event.id)}: message {show(event.message)}"
+        return f"{quote(event.id)} names {quote(text)}" if text is not None else quote(event.id)
+    return f"{quote(event.id)}: message {quote(event.message)}"
 
 
 def _gaps(numbered: DataFrame) -> Fault:
@@ -151,7 +150,7 @@ def _gaps(numbered: DataFrame) -> Fault:
     holes = runs.withColumn("hole", before + 1).where(F.col("missing") > 0).orderBy("process", "hole")
     holes = holes.where(F.col("first") > F.col("hole"))
     places = tuple(
-        f"process {show(row.process)}: {row.hole}"
+        f"process {quote(row.process)}: {row.hole}"
         + (f" to {row.first - 1}" if row.first - 1 > row.hole else "")
         for row in holes.limit(MOST_TOLD).collect()
     )

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
 
-from causet.model import BadInput
+from causet.errors import BadInput
 
 _CAUSE = re.compile(r"^(?:Caused by: |: )?([\w.$]+(?:Exception|Error))(?:: (.*))?$", re.MULTILINE)
 

@@ -30,7 +30,7 @@ from stat import S_ISDIR
 from tempfile import gettempdir, mkdtemp
 from typing import NamedTuple
 
-from causet.model import BadInput
+from causet.errors import BadInput
 
 OLDEST = 17
 """Spark 4 runs on Java 17 and newer."""

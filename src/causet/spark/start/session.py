@@ -28,7 +28,7 @@ from pyspark import java_gateway
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from causet.model import BadInput
+from causet.errors import BadInput
 from causet.spark.start.archive import archive_options, make_archive_later, quoted, spark_home
 from causet.spark.start.java import OUTPUT, Java, find_java, home_for_spark, writable_cache, write_once
 

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from causet.delivery import DELIVERED, DIVERTED, FLAGGED, LATE, POLICIES
+from causet.errors import BadInput, printable
 from causet.kernels.streams import release
 from causet.kernels.streams.causes import Causes, read_causes, read_parents
 from causet.kernels.streams.fingerprints import fingerprints, payload_columns
 from causet.kernels.streams.holding import AHEAD, NOWHERE, Holding, Messages, Outcome, key_of
 from causet.kernels.streams.marks import Marks, Store
-from causet.model import BadInput, printable
 from causet.spark.streams.books import CONFLICTS, DUPLICATES, HEARTBEATS, READ, REFUSED
 from causet.spark.streams.pack import FAULT, OWN, SIZE, from_blob, in_one_piece, text_column
 from causet.spark.streams.state import Segments

@@ -28,13 +28,15 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
+from causet.errors import quote
+
 try:
     import fcntl
 except ImportError:  # not on every system
     fcntl = None  # type: ignore[assignment]
 
-from causet.formats.files import reason, unwritable
-from causet.model import BadInput
+from causet.errors import BadInput, reason
+from causet.files import unwritable
 
 VERSION = 2
 MOST_LOGS = 1000
@@ -120,8 +122,8 @@ class Checkpoint:
         for name, value in fixed.items():
             if found["fixed"].get(name) != value:
                 raise BadInput(
-                    f"{self.folder} was made with {name} = {found['fixed'].get(name)!r}, and now it is "
-                    f"{value!r}; go on as before, or begin with a new checkpoint and a new sink"
+                    f"{self.folder} was made with {name} = {quote(found['fixed'].get(name))}, and now it is "
+                    f"{quote(value)}; go on as before, or begin with a new checkpoint and a new sink"
                 )
 
     def _known_name(self) -> str:

@@ -25,8 +25,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from causet.delivery import POLICIES, WAIT
 from causet.durations import milliseconds
+from causet.errors import BadInput, quote
 from causet.kernels.streams.holding import Holding
-from causet.model import BadInput
 from causet.spark.columns import quoted
 from causet.spark.streams.books import READ
 from causet.spark.streams.bucket import (
@@ -116,9 +116,7 @@ def deliver(
     `causaldomain`, sources number their messages within each domain.
     """
     if missing not in POLICIES:
-        raise BadInput(
-            f"missing = {missing!r}: what to do about a cause that does not come is wait, flag or divert"
-        )
+        raise BadInput(f"missing = {quote(missing)}: must be wait, flag or divert")
     if (missing == WAIT) != (patience is None):
         raise BadInput(
             "patience belongs to flag and divert"
@@ -201,14 +199,14 @@ def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[s
     theirs = [name for name in names if name != MALFORMED and not name.startswith(OWN)]
     for name in names:
         if name.startswith(OWN) and name not in (FAULT, SIZE):
-            raise BadInput(f"column name {name!r} is reserved: causet uses names that begin with {OWN}")
+            raise BadInput(f"column name {quote(name)} is reserved: causet uses names that begin with {OWN}")
 
     def need(name: str, kinds: tuple[type, ...], words: str) -> str:
         if name not in names:
-            raise BadInput(f"messages need a column {name!r}; there are {', '.join(theirs)}")
+            raise BadInput(f"messages need a column {quote(name)}; there are {', '.join(theirs)}")
         if not isinstance(messages.schema[name].dataType, kinds):
             raise BadInput(
-                f"column {name!r} must be {words}, not {messages.schema[name].dataType.simpleString()}"
+                f"column {quote(name)} must be {words}, not {messages.schema[name].dataType.simpleString()}"
             )
         return name
 

@@ -25,8 +25,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from causet.delivery import DIVERTED
-from causet.formats.files import reason, unwritable
-from causet.model import BadInput, printable
+from causet.errors import BadInput, printable, quote, reason
+from causet.files import unwritable
 from causet.spark.streams.pack import Blobs
 from causet.spark.streams.parquet import PLACES, ToFiles, arrow_schema, is_plain
 from causet.spark.write.folder import FORMS, fit_for
@@ -53,7 +53,7 @@ class FileSink:
 
     def __init__(self, folder: Path, form: str, aside: bool = True) -> None:
         if form not in FORMS:
-            raise BadInput(f"unknown format {form!r}; rows are written as {' or '.join(FORMS)}")
+            raise BadInput(f"unknown format {quote(form)}; rows are written as {' or '.join(FORMS)}")
         self.folder = folder
         self.form = form
         self.aside = aside

@@ -28,8 +28,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from causet.formats.files import MARK, reason
-from causet.model import BadInput, printable
+from causet.errors import BadInput, printable, reason
+from causet.files import MARK
 from causet.spark.start.errors import from_spark
 from causet.spark.streams.json_lines import VALUE, columns_in, fits, parsed
 from causet.spark.streams.pack import FAULT, OWN

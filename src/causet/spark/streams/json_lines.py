@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from causet.errors import quote
 from causet.spark.columns import INPUT, quoted
 from causet.spark.streams.bucket import MALFORMED
 from causet.spark.streams.pack import FAULT, OWN
@@ -174,7 +175,7 @@ def _fault(text: Column, wanted: T.StructType) -> Column:
         why = why.when(
             misfit,
             F.concat(
-                F.lit(f"field {field.name!r}: "),
+                F.lit(f"field {quote(field.name)}: "),
                 F.coalesce(shown, value),
                 F.lit(f" does not fit the column's type {kind}"),
             ),

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from causet.model import BadInput
+from causet.errors import BadInput, quote
 from causet.rcclock import FAR, largest_c
 from causet.spark.columns import quoted
 from causet.spark.streams.pack import FAULT, OWN, SIZE
@@ -47,18 +47,18 @@ def with_times(messages: DataFrame) -> tuple[DataFrame, Times]:
     names = messages.columns
     for name in names:
         if name.startswith(OWN) and name not in (FAULT, SIZE):
-            raise BadInput(f"column name {name!r} is reserved: causet uses names that begin with {OWN}")
+            raise BadInput(f"column name {quote(name)} is reserved: causet uses names that begin with {OWN}")
     wanted = ["source", "sequence", *(["rc", "r"] if "rc" in names else ["causaltime"])]
     for name in wanted:
         if name not in names:
             raise BadInput(
-                f"messages need the columns source, sequence, and rc and r or causaltime; {name!r} is not "
-                f"among {', '.join(names)}"
+                f"messages need the columns source, sequence, and rc and r or causaltime; no {quote(name)}"
+                f" in {', '.join(names)}"
             )
     for name in (*wanted, *([DOMAIN] if DOMAIN in names else [])):
         kind = messages.schema[name].dataType
         if not isinstance(kind, T.StringType | T.NumericType | T.NullType):
-            raise BadInput(f"column {name!r} must be text or a number, not {kind.simpleString()}")
+            raise BadInput(f"column {quote(name)} must be text or a number, not {kind.simpleString()}")
 
     if "rc" in names:
         wanted_numbers = {name: _number(messages, name) for name in ("rc", "r", "sequence")}

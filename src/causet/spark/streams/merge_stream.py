@@ -26,9 +26,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from causet.delivery import DELIVERED, DIVERTED, LATE
+from causet.errors import BadInput, printable
 from causet.kernels.streams.fingerprints import fingerprints, payload_columns
 from causet.kernels.streams.sorting import ascending
-from causet.model import BadInput, printable
 from causet.spark.streams.books import CONFLICTS, DUPLICATES, HEARTBEATS, READ, REFUSED
 from causet.spark.streams.merge_rows import (
     ALL,

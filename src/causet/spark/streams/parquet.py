@@ -25,8 +25,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from xxhash import xxh64_intdigest
 
 from causet.delivery import DIVERTED
-from causet.formats.files import reason, unwritable
-from causet.model import BadInput
+from causet.errors import BadInput, quote, reason
+from causet.files import unwritable
 from causet.spark.streams.pack import Array, Batches, text_column, together
 
 ONLY_NAMES = "path string, modificationTime timestamp, length long, content binary"
@@ -175,7 +175,7 @@ def _check_type(field: pa.Field, wanted: pa.DataType) -> None:
     Spark reads no column that is, and a value might not fit."""
     found = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     if _kind(found) != _kind(wanted) or _width(found) > _width(wanted):
-        raise pa.ArrowTypeError(f"column {field.name!r} is {found}, and was {wanted} before")
+        raise pa.ArrowTypeError(f"column {quote(field.name)} is {found}, and was {wanted} before")
 
 
 def _kind(found: pa.DataType) -> object:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from causet.model import BadInput, printable
+from causet.errors import BadInput, printable
 from causet.spark.columns import quoted
 from causet.spark.start.errors import from_spark
 from causet.spark.streams.books import READ, SKIPPED, Books

@@ -16,7 +16,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from causet.model import BadInput
+from causet.errors import BadInput
 from causet.spark.streams.pack import OUT_BYTES, OUT_ROWS, from_blob, to_blob
 
 Array = np.ndarray[Any, Any]

@@ -8,8 +8,8 @@ import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from causet.errors import BadInput, quote
 from causet.kernels.streams.needed import needed
-from causet.model import BadInput
 from causet.spark.columns import quoted
 from causet.spark.streams.merge_rows import Extra, is_beat, with_times
 from causet.spark.streams.pack import in_one_piece, text_column
@@ -37,7 +37,7 @@ class Tuning:
 def tune(messages: DataFrame, arrival: str | Column) -> Tuning:
     """What ε and δ the messages needed. `arrival` is the column by which they came."""
     if isinstance(arrival, str) and arrival not in messages.columns:
-        raise BadInput(f"there is no column {arrival!r}; there are {', '.join(messages.columns)}")
+        raise BadInput(f"there is no column {quote(arrival)}; there are {', '.join(messages.columns)}")
     stamped, times = with_times(messages)
     later, earlier = F.col(times.rc), F.col(times.r)
     beats = is_beat(Extra.of_rows(stamped))

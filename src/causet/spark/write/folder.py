@@ -21,9 +21,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DoubleType, FloatType, VariantType
 
-from causet.formats.files import unwritable
-from causet.formats.strict import show
-from causet.model import BadInput
+from causet.errors import BadInput, quote
+from causet.files import unwritable
 from causet.spark.columns import quoted
 from causet.spark.start.errors import from_spark, sentence_for, text_of
 from causet.spark.write.footers import sort_encodings
@@ -44,7 +43,7 @@ def write_rows(rows: DataFrame, target: str | Path, form: str, overwrite: bool =
     something else, such as reading the input, is passed on as it is.
     """
     if form not in FORMS:
-        raise BadInput(f"unknown format {show(form)}; rows are written as {' or '.join(FORMS)}")
+        raise BadInput(f"unknown format {quote(form)}; rows are written as {' or '.join(FORMS)}")
     folder = check_target(target, overwrite)
     if folder is None:
         with _said(str(target)):
@@ -86,7 +85,7 @@ def check_target(target: str | Path, overwrite: bool) -> Path | None:
     strange = sorted(name for name in found if not _OURS.fullmatch(name))
     if strange:
         raise BadInput(
-            f"{folder} holds something else than rows that were written there, such as {show(strange[0])}, "
+            f"{folder} holds something else than rows that were written there, such as {quote(strange[0])}, "
             "and is not overwritten"
         )
     return folder

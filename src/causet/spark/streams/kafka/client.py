@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from causet.model import BadInput, printable
+from causet.errors import BadInput, printable, quote
 
 T = TypeVar("T")
 
@@ -275,7 +275,7 @@ class Cluster:
         """A topic that was just made is not known everywhere at once."""
         found = self.topics([name]).get(name)
         if found is None:
-            raise Passing(f"topic {name!r} is not there yet")
+            raise Passing(f"topic {quote(name)} is not there yet")
         self.bounds([(name, number) for number in range(found.partitions)])
 
 
@@ -340,13 +340,15 @@ def consumed(consumer: Any, place: Any, end: int, seconds: float | None = None) 
                     yield found
                 raise OutOfRange(at)
             elif not passes(kafka.KafkaException(error)):
-                raise BadInput(f"Kafka: topic {place.topic!r}, partition {place.partition}: {error.str()}")
+                raise BadInput(
+                    f"Kafka: topic {quote(place.topic)}, partition {place.partition}: {error.str()}"
+                )
         if found:
             yield found
             heard = time.monotonic()
         elif time.monotonic() - heard > seconds:
             raise BadInput(
-                f"Kafka gave nothing more of topic {place.topic!r}, partition {place.partition}, after "
+                f"Kafka gave nothing more of topic {quote(place.topic)}, partition {place.partition}, after "
                 f"offset {at} for {seconds:g} s: check that the broker runs, and that no producer keeps a "
                 "transaction open there"
             )

@@ -27,7 +27,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from causet.delivery import DIVERTED
-from causet.model import BadInput, printable
+from causet.errors import BadInput, printable, quote
 from causet.spark.columns import quoted
 from causet.spark.streams.kafka import client as kafka_client
 from causet.spark.streams.kafka.client import (
@@ -234,7 +234,7 @@ class Transaction:
             taken = size_of(key, value, headers) <= self.largest - OVERHEAD
             if taken and self._produced(producer, topic, value, key, headers):
                 return
-        raise BadInput(f"topic {self.topic!r} takes no message of {OVERHEAD + MARGIN} bytes: raise its limit")
+        raise BadInput(f"topic {quote(self.topic)} refuses {OVERHEAD + MARGIN} bytes: raise its limit")
 
     def _forms(self, row: Mapping[str, Any]) -> Iterator[tuple[str, bytes | None, bytes | None, Headers]]:
         """The record for a row; and if that is too large: with fewer missing causes named; then without its
@@ -371,14 +371,14 @@ class KafkaSink:
         begun = self.batches in there
         if fresh and begun and self._has_batches(cluster):
             raise BadInput(
-                f"topic {self.topic!r} holds batches of an earlier query, and this is a new one: go on with "
+                f"topic {quote(self.topic)} has batches of another query: go on with "
                 "the checkpoint of that query, or name another topic"
             )
         # Topics that an earlier release made have no owner, but batches of this query.
         if not fresh and not (begun and Progress(self.topic, name, retry).last_batch() >= 0):
             raise BadInput(
-                f"topic {self.topic!r} has no record of the query that goes on with this checkpoint: it (or "
-                f"{self.batches!r}) was deleted or made anew, and what was written is lost; begin with a new "
+                f"topic {quote(self.topic)} has no record of the query of this checkpoint: it (or "
+                f"{quote(self.batches)}) was deleted or recreated, and what was written is lost; use a new "
                 "checkpoint"
             )
 
@@ -390,14 +390,14 @@ class KafkaSink:
             if owner.get("checkpoint") and not Path(str(owner["checkpoint"])).is_dir():
                 going_on = f"its checkpoint {checkpoint} is not on this machine: run it where that is"
             raise BadInput(
-                f"topic {self.topic!r} belongs to another query{f' ({about})' if about else ''}: {going_on}, "
+                f"topic {quote(self.topic)} belongs to another query{about and f' ({about})'}: {going_on}, "
                 "or name another topic"
             )
         for name, id in (owner.get("topics") or {}).items():
             if id is not None and ids.get(name) != id:
                 raise BadInput(
-                    f"topic {name!r} was deleted{' and made anew' if name in ids else ''} since this query "
-                    "wrote to it, and what was written is lost; begin with a new checkpoint and another topic"
+                    f"topic {quote(name)} was deleted{' and recreated' if name in ids else ''} after this "
+                    "query wrote to it, and what was written is lost; use a new checkpoint and another topic"
                 )
 
     def _has_batches(self, cluster: Cluster) -> bool:

@@ -30,8 +30,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from causet.formats.files import reason
-from causet.model import BadInput, is_text, printable
+from causet.errors import BadInput, printable, quote, reason
+from causet.model import is_text
 from causet.spark.streams.json_lines import is_one_value
 from causet.spark.streams.kafka import client as kafka_client
 from causet.spark.streams.kafka.client import (
@@ -107,7 +107,7 @@ class Gap:
     """the topic is another one than before, of the same name"""
 
     def __str__(self) -> str:
-        place = f"topic {printable(self.topic)!r}, partition {self.partition}"
+        place = f"topic {quote(self.topic)}, partition {self.partition}"
         if self.anew:
             what = (
                 f"the next offset to read is {self.wanted}, but the topic was deleted and made anew, and "
@@ -205,7 +205,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.gaps = options.get("gaps", STOP)
         self.gap_folder = Path(options["gap_folder"]) if options.get("gap_folder") else None
         if self.gaps not in GAPS:
-            raise BadInput(f"gaps is {' or '.join(GAPS)}, not {self.gaps!r}")
+            raise BadInput(f"gaps is {' or '.join(GAPS)}, not {quote(self.gaps)}")
         if self.gaps == SKIP and self.gap_folder is None:
             raise BadInput("gaps can be skipped only with a folder in which they are noted: gap_folder")
         self.target: Offsets | None = None
@@ -307,7 +307,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         now = cluster.topics([topic]).get(topic)
         if partition.id is not None and (now is None or now.id != partition.id):
             raise BadInput(
-                f"topic {printable(topic)!r} was deleted while offsets {partition.begin} to {partition.end} "
+                f"topic {quote(topic)} was deleted while offsets {partition.begin} to {partition.end} "
                 f"of partition {number} were read; start the command again, which says what is lost"
             )
 
@@ -322,8 +322,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         missing = [name for name in self.topics if name not in topics]
         if missing:
             raise BadInput(
-                f"Kafka at {self.servers} has no topic {printable(missing[0])!r}: make it, or correct the "
-                "name"
+                f"Kafka at {self.servers} has no topic {quote(missing[0])}: make it, or correct the name"
             )
         places = [(name, number) for name, about in topics.items() for number in range(about.partitions)]
         bounds = self._cluster.bounds(places)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from causet.model import BadInput
+from causet.errors import BadInput, reason
 
 MAX_LINE = 16 * 2**20
 """Bytes of one line, its end not counted."""
@@ -137,7 +137,3 @@ def unwritable(path: Path, error: Exception) -> BadInput:
     missing = isinstance(error, FileNotFoundError) and not above.exists()
     why = f"there is no folder {above}" if missing else reason(error)
     return BadInput(f"{path} cannot be written: {why}")
-
-
-def reason(error: Exception) -> str:
-    return (isinstance(error, OSError) and error.strerror) or str(error)
