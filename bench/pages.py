@@ -17,7 +17,7 @@ from causet.model import Event
 from causet.protocols import PROTOCOLS, make_options
 from causet.simulate.record import Recorder
 from causet.view.page import page
-from causet.view.payload import Laid
+from causet.view.payload import Drawing
 
 
 def results(quick: bool) -> Iterator[Result]:
@@ -33,10 +33,10 @@ def measure(messages: int) -> Iterator[Result]:
     raw = "".join(to_json(event) + "\n" for event in events).encode()
     small = len(gzip.compress(raw))
     begin = perf_counter()
-    laid = Laid.of("bench", events)
-    made = len(page("view", "bench", [laid]).encode())
+    drawing = Drawing.of("bench", events)
+    made = len(page("view", "bench", [drawing]).encode())
     seconds = perf_counter() - begin
-    empty = len(page("view", "bench", [Laid.of("bench", events[:1])]).encode())
+    empty = len(page("view", "bench", [Drawing.of("bench", events[:1])]).encode())
     each = (made - empty) / len(events)
     yield Result(
         "pages",

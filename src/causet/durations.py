@@ -1,4 +1,4 @@
-"""How long: "10 minutes", "50 ms", 2.5 seconds."""
+"""Durations in milliseconds, from "10 minutes", "50 ms", 2.5 seconds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Text from outside, fit for a terminal: what would move the cursor, hide or reorder text is shown escaped.
 
-Names, ids, texts and values come from files, packets and checkpoints that anybody may have written. What is
-printed of them passes through here: names one by one (`causet.model.printable`), JSON (`in_json`), and whole
+Names, ids, texts and values come from files, packets and checkpoints that anyone may have written. What is
+printed of them passes through here: names one by one (`causet.errors.printable`), JSON (`in_json`), and whole
 lines at the end (`one_line`), which every error message is.
 """
 
@@ -12,11 +12,11 @@ import unicodedata
 from functools import lru_cache
 
 ACCENTS = 2
-"""Accents on one letter; further ones are escaped, since stacks of them cover the lines around."""
+"""Accents on one character; further ones are escaped, since stacks of them cover the lines around."""
 HIDDEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-"""Letters and marks that show nothing; the other invisible characters are known by their category."""
+"""Characters that show nothing; the other invisible ones are known by their category."""
 LONGEST_WORD = 1_000
 """Characters without a space between them; longer ones are shortened, and the words around them stay."""
 SHORT_WORD = 80
@@ -58,7 +58,7 @@ def _pieces(text: str, ascii: bool = False) -> list[str]:
 
 
 def shortened(text: str, most: int) -> str:
-    """The text escaped, in at most so many characters; no escape is cut in two.
+    """The text escaped, in at most `most` characters; no escape is cut in two.
 
     >>> shortened("p1", 8), shortened("a long story", 8), shortened("\\x1b" * 9, 10)
     ('p1', 'a long …', '\\\\x1b\\\\x1b…')
@@ -96,7 +96,7 @@ def _middle_out(text: str, head: int, tail: int) -> str:
 
 
 def in_json(text: str) -> str:
-    r"""JSON text that means the same and is safe to print: what is not simply visible as \uXXXX.
+    r"""JSON that means the same and is safe to print: what is not simply visible becomes \uXXXX.
 
     Outside of its strings JSON is ASCII, so an escape can take the place of any other character.
 

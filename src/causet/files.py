@@ -1,16 +1,18 @@
 """Files from outside, read within bounds; files of ours, written whole or not at all.
 
 Rule: whatever a path holds, reading it gives bytes or one `BadInput` that names the file, and costs no more
-memory than the bound says. A file that is written appears under its name only when it is complete.
+memory than the bound says. A file or folder that is written appears under its name only when it is complete.
 """
 
 from __future__ import annotations
 
 import gzip
+import os
 import secrets
+import shutil
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -25,7 +27,7 @@ MARK = b"\xef\xbb\xbf"
 
 
 class Place(NamedTuple):
-    """Where something stands in a file: a line, or an item or a row where the file has no lines."""
+    """A location in a file: a line, or an item or a row where the file has no lines."""
 
     path: str
     number: int
@@ -77,9 +79,9 @@ def read_start(path: Path, size: int) -> bytes:
 
 
 def check_twice_readable(path: Path) -> None:
-    """BadInput for a pipe and the like: what was looked at there is gone."""
+    """BadInput for a pipe and the like: it can be read only once."""
     if path.exists() and not path.is_file():
-        raise BadInput(f"{path} is no regular file, and has to be read twice; write it to a file first")
+        raise BadInput(f"{path} is not a regular file, and has to be read twice; write it to a file first")
 
 
 def text_of(path: Path, data: bytes) -> str:
@@ -96,24 +98,55 @@ def _unreadable(path: Path, line: int | None, error: Exception) -> BadInput:
     if isinstance(error, EOFError):
         return BadInput(f"{where}: the compressed file is cut off")
     if isinstance(error, zlib.error | gzip.BadGzipFile):
-        return BadInput(f"{where}: this is no valid gzip")
+        return BadInput(f"{where}: this is not valid gzip")
     return BadInput(f"{path} cannot be read: {reason(error)}")
+
+
+def check_output(path: Path, inputs: Iterable[Path] = ()) -> None:
+    """BadInput now rather than after hours of work, if this file could not be written or is an input."""
+    try:
+        if any(path.exists() and given.exists() and path.samefile(given) for given in inputs):
+            raise BadInput(f"{path} is the input; name another file to write")
+        if path.is_dir():
+            raise BadInput(f"{path} is a directory; give the name of a file to write")
+        path.parent.stat()
+        with suppress(FileNotFoundError):
+            path.lstat()
+        if not path.exists():
+            check_parent(path)
+        elif not os.access(path, os.W_OK):
+            raise BadInput(f"{path} cannot be written: Permission denied")
+    except (OSError, ValueError) as error:
+        raise unwritable(path, error) from None
+
+
+def check_parent(path: Path) -> None:
+    """BadInput if nothing new can be written beside this path."""
+    parent = path.resolve().parent
+    if not parent.is_dir():
+        raise BadInput(f"{path} cannot be written: there is no folder {parent}")
+    if not os.access(parent, os.W_OK):
+        raise BadInput(f"{path} cannot be written: Permission denied")
+
+
+def check_replaceable(path: Path) -> None:
+    """BadInput if something other than a regular file is there."""
+    if path.is_dir():
+        raise BadInput(f"{path} is a directory; give the name of a file to write")
+    if path.exists() and not path.is_file():
+        raise BadInput(f"{path} is not a regular file; give the name of a file to write")
 
 
 @contextmanager
 def new_file(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """A file that is written beside `path` and takes its place if all goes well."""
-    if path.is_dir():
-        raise BadInput(f"{path} is a directory; give the name of a file to write")
+    check_replaceable(path)
     path = path.resolve()  # what a link points to is written, the link stays
-    if path.exists() and not path.is_file():
-        raise BadInput(f"{path} is no regular file; give the name of a file to write")
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    try:
-        raw = beside.open("xb")
-    except (OSError, ValueError) as error:
-        raise unwritable(path, error) from None
-    try:
+    with replacing(path) as beside:
+        try:
+            raw = beside.open("xb")
+        except (OSError, ValueError) as error:
+            raise unwritable(path, error) from None
         with raw:
             if compressed(path):
                 # Neither name nor time goes into the header: the same events give the same bytes.
@@ -121,10 +154,62 @@ def new_file(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
                     yield packed
             else:
                 yield raw
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A hidden name beside `path`: the file written there takes its place if all goes well, or is removed."""
+    beside = _hidden(path)
+    try:
+        yield beside
         beside.replace(path)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError, ValueError):
+            beside.unlink()
         raise
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A name beside `path`: the folder made there takes its place if all goes well, or is removed.
+
+    What was at `path` is removed when the new folder is there.
+    """
+    with hidden_folder(path) as beside:
+        new, old = beside / "new", beside / "old"
+        yield new
+        try:
+            if path.exists():
+                path.rename(old)
+            try:
+                new.rename(path)
+            except BaseException:
+                if old.exists() and not path.exists():
+                    old.rename(path)
+                raise
+        except OSError as error:
+            raise unwritable(path, error) from None
+
+
+@contextmanager
+def hidden_folder(path: Path, within: Path | None = None) -> Iterator[Path]:
+    """An empty hidden folder for what is to be at `path`: beside it, or within another folder.
+
+    It is removed at the end, with all that is still in it.
+    """
+    beside = _hidden(path if within is None else within / path.name)
+    try:
+        beside.mkdir()
+    except (OSError, ValueError) as error:
+        raise unwritable(path, error) from None
+    try:
+        yield beside
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _hidden(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
 
 
 def compressed(path: Path) -> bool:

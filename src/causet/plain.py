@@ -1,4 +1,4 @@
-"""Reading the YAML and JSON files that people write: plain values only, safe for files from strangers."""
+"""YAML and JSON files that people write, read as plain values only; safe for untrusted files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from causet.errors import BadInput, quote
+from causet.errors import BadInput, quote, reason
 
 MOST_BYTES = 16 * 1024 * 1024
 """The largest file that is read."""
@@ -18,16 +18,15 @@ DEEPEST = 16
 def load_plain(path: str | Path) -> object:
     """What a YAML file, or with the ending .json a JSON file, holds: plain values only.
 
-    Safe for files from strangers: no YAML tags, no aliases (a few lines of them can stand for terabytes),
-    bounded size and depth. Keys given twice are refused instead of half ignored.
+    Safe for untrusted files: no YAML tags, no aliases (a few lines of them can stand for terabytes),
+    bounded size and depth. Duplicate keys are refused instead of half ignored.
     """
     path = Path(path)
     try:
         with path.open("rb") as file:
             raw = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise BadInput(f"{path}: cannot be read: {reason}") from None
+        raise BadInput(f"{path}: cannot be read: {reason(error)}") from None
     if len(raw) > MOST_BYTES:
         raise BadInput(f"{path}: larger than {MOST_BYTES // 1024**2} MiB, the most that is read")
     try:
@@ -50,7 +49,7 @@ def load_plain(path: str | Path) -> object:
     except BadInput as error:
         raise BadInput(f"{path}{error}") from None
     except ValueError:
-        # A number of thousands of digits, a 13th month: well-formed, and still no value.
+        # A number of thousands of digits, a 13th month: well-formed, but not a value.
         raise BadInput(f"{path}: it has an invalid number or date; put text in quotes") from None
 
 
@@ -59,7 +58,7 @@ def _load_json(text: str) -> object:
         keys = [key for key, _ in found]
         if len(set(keys)) < len(keys):
             raise BadInput(
-                f": the key {quote(next(key for key, _ in found if keys.count(key) > 1))} is there twice"
+                f": the key {quote(next(key for key, _ in found if keys.count(key) > 1))} appears twice"
             )
         return dict(found)
 
@@ -67,7 +66,7 @@ def _load_json(text: str) -> object:
 
 
 def load_yaml(text: str) -> object:
-    """What a YAML text holds; BadInput for what a file may not hold, the parser's own error for bad YAML."""
+    """The value of a YAML string; BadInput for what is not allowed, the parser's own error for bad YAML."""
     # libyaml's loader is seven times as fast; pyyaml may have been built without it.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     _check_yaml(text, loader)
@@ -98,7 +97,7 @@ def _check_yaml(text: str, loader: type[yaml.SafeLoader]) -> None:
         if seen is not None:
             if key_next[-1] and isinstance(event, yaml.ScalarEvent):
                 if event.value in seen:
-                    raise BadInput(f", line {line}: the key {quote(event.value)} is there twice")
+                    raise BadInput(f", line {line}: the key {quote(event.value)} appears twice")
                 seen.add(event.value)
             key_next[-1] = not key_next[-1]
         if isinstance(event, yaml.CollectionStartEvent):

@@ -1,4 +1,4 @@
-"""The verdicts: one word, one meaning, one colour and one exit code each, for every report there is.
+"""The verdicts: one word, one meaning, one colour and one exit code each, for all reports.
 
 Commands, `--json`, pages and documents take them from here. A colour is never the only sign: the word says
 the same. A figure that was not judged is `NOT_JUDGED`, never 0.
@@ -16,7 +16,7 @@ NOT_JUDGED = "not judged"
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a verdict is called, its colour, the exit code that it goes with, and what it says."""
+    """A verdict: its word, its colour, the exit code that goes with it, and its meaning."""
 
     word: str
     tone: str
@@ -91,7 +91,7 @@ def stream_sentence(counts: Mapping[str, int], held: int, balanced: bool = True)
     'with gaps: 1,198 flagged, 2 late'
     """
     status = stream_status(counts, held, balanced)
-    told = [f"{counts[name]:,} {name}" for name in GAPS if counts.get(name)]
+    gaps = [f"{counts[name]:,} {name}" for name in GAPS if counts.get(name)]
     if held:
-        told.append(f"{held:,} still held")
-    return f"{status}: {', '.join(told)}" if told else status
+        gaps.append(f"{held:,} still held")
+    return f"{status}: {', '.join(gaps)}" if gaps else status

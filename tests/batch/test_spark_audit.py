@@ -18,7 +18,8 @@ from pyspark.sql import functions as F
 
 import causet.spark
 from causet.errors import BadInput
-from causet.formats.trace import direct_causes, read_trace
+from causet.formats.causality import direct_causes
+from causet.formats.trace import read_trace
 from causet.model import Event
 from causet.spark.batch import links as ends
 from causet.spark.batch.assert_order import _place, assert_causally_ordered

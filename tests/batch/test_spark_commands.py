@@ -200,7 +200,9 @@ def test_bad_input_is_one_sentence_with_file_and_line(run: Any, tmp_path: Path) 
     assert refusal("mixed.jsonl", one + b'{"process":7,"seq":2}\n') == (
         'mixed.jsonl, line 2: field "process" must be a string, not 7'
     )
-    assert refusal("broken.jsonl", one + b'{"process":\n').startswith("broken.jsonl, line 2: this is no JSON")
+    assert refusal("broken.jsonl", one + b'{"process":\n').startswith(
+        "broken.jsonl, line 2: this is not JSON"
+    )
     assert "no event" in refusal("empty.jsonl", b"")
     packed = gzip.compress(one * 1 + two)
     assert refusal("cut.jsonl.gz", packed[:-9]).startswith("cut.jsonl.gz, line ")
@@ -411,4 +413,4 @@ def test_a_table_of_parquet_is_read_by_every_command(run: Any, tmp_path: Path, c
     as_table(table, [*TABLE, {**TABLE[0], "order": None}], drop=["Text"])
     ran = run(command, table, *more.get(command, []), *NAMED)
     assert ran.code == 2
-    assert ran.error == f'{table}, row 4: field "order" must be text that is not empty, not null'
+    assert ran.error == f'{table}, row 4: field "order" must be a string that is not empty, not null'

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from causet.check.oracle import causal_pasts
 from causet.errors import BadInput
-from causet.formats.shiviz import read_shiviz
-from causet.formats.trace import direct_causes
+from causet.formats.causality import direct_causes
+from causet.formats.shiviz.read import read_shiviz
 from causet.kernels.logs import reach, vectors
 from causet.kernels.logs.levels import fill_levels
 from causet.kernels.logs.pages import ABSENT, DELIVERY, PLAIN, SENT, Pages, Piece

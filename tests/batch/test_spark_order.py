@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from causet.errors import BadInput
-from causet.formats.trace import direct_causes, read_trace
+from causet.formats.causality import direct_causes
+from causet.formats.trace import read_trace
 from causet.model import Event
 from causet.spark.batch.order import causal_order, order_events
 from causet.spark.columns import input_names

@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -26,18 +25,22 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType
 
 from causet.errors import BadInput, Problem
+from causet.formats.kinds import Kinds
+from causet.formats.lines import Inspection, blocks
 from causet.formats.parquet import write_parquet
+from causet.formats.schema import FIELDS
 from causet.formats.strict import decode_record
-from causet.formats.trace import FIELDS, event_of, read_trace, write_trace
-from causet.kernels.json.kinds import Kinds
-from causet.kernels.json.lines import Inspection, blocks
+from causet.formats.trace import event_of, read_trace, write_trace
 from causet.model import Event
 from causet.spark.read import json as sources_json
-from causet.spark.read.source import check_frame, check_values, open_trace
+from causet.spark.read.columns import refused
+from causet.spark.read.source import open_trace
+from causet.spark.skeleton.census import check_columns, take_census
 from causet.spark.start.errors import sentence_for, translated
 from causet.spark.write import folder as sinks
 from causet.spark.write.folder import write_rows
@@ -156,7 +159,7 @@ def test_a_line_like_another_needs_no_second_look(monkeypatch: pytest.MonkeyPatc
         looked.append(line)
         return decode_record(line)
 
-    monkeypatch.setattr("causet.kernels.json.lines.decode_record", looks)
+    monkeypatch.setattr("causet.formats.lines.decode_record", looks)
     block = b"".join(
         b'{"process": "p%d", "seq": %d, "kind": "send", "message": "m\\u00e9%d", "to": [%b], "time": %d.5}\n'
         % (n % 5, n + 1, n, b", ".join([b'"q"'] * (n % 4)), n)
@@ -174,7 +177,7 @@ def test_the_first_line_that_is_refused_is_the_first() -> None:
 
 
 def test_pieces_of_a_file_hold_each_line_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("causet.kernels.json.lines.BLOCK", 7)
+    monkeypatch.setattr("causet.formats.lines.BLOCK", 7)
     path = tmp_path / "t.jsonl"
     content = b"".join(b"%d\n" % 10 ** (n % 9) for n in range(60)) + b"last"
     path.write_bytes(content)
@@ -441,7 +444,9 @@ def test_sentences_name_file_line_and_field(spark: SparkSession, tmp_path: Path)
     path.write_text(GOOD + '{"process":"p","seq":"x"}\n')
     assert refusal(spark, path) == f'{path}, line 2: field "seq" must be an integer from 1, not "x"'
     path.write_text("\ufeff" + GOOD)
-    assert refusal(spark, path) == f"{path}, line 1: the file begins with a byte order mark; save it without"
+    assert (
+        refusal(spark, path) == f"{path}, line 1: the file begins with a byte order mark; save it without one"
+    )
 
 
 def test_workers_tell_the_first_bad_line_of_all(
@@ -473,15 +478,15 @@ def test_files_that_cannot_be_read(
     for path in (cut, no_gzip):
         assert refusal(spark, path) == told(partial(read_trace, path))
     assert refusal(spark, cut).endswith(": the compressed file is cut off")
-    assert refusal(spark, no_gzip) == f"{no_gzip}, line 1: this is no valid gzip"
+    assert refusal(spark, no_gzip) == f"{no_gzip}, line 1: this is not valid gzip"
 
 
 def test_a_line_that_is_too_long(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("causet.files", "causet.kernels.json.lines"):
+    for module in ("causet.files", "causet.formats.lines"):
         monkeypatch.setattr(f"{module}.MAX_LINE", 100)
-    monkeypatch.setattr("causet.kernels.json.lines.BLOCK", 50)
+    monkeypatch.setattr("causet.formats.lines.BLOCK", 50)
     path = tmp_path / "t.jsonl"
     fits = '{"process":"p","seq":1,"text":"' + "x" * 67 + '"}'
     assert len(fits) == 100
@@ -511,9 +516,9 @@ def test_paths_that_hold_nothing(spark: SparkSession, tmp_path: Path) -> None:
         assert source.events.count() == 1
     os.mkfifo(tmp_path / "pipe.jsonl")
     assert refusal(spark, tmp_path / "pipe.jsonl") == (
-        f"{tmp_path}/pipe.jsonl is no regular file, and has to be read twice; write it to a file first"
+        f"{tmp_path}/pipe.jsonl is not a regular file, and has to be read twice; write it to a file first"
     )
-    assert told(lambda: open_trace(spark, [])) == "there is nothing to read; name at least one file"
+    assert told(lambda: open_trace(spark, [])) == "nothing to read; name at least one file"
 
 
 @contextmanager
@@ -582,8 +587,8 @@ def test_too_many_fields(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     write_trace(path, [Event("p", n, extra={f"x{n}": n}) for n in range(1, 1_002)])
     assert refusal(spark, path) == (
-        f"{path}: there are more than 1,000 different fields, too many for columns; put what has so many "
-        "names into one field"
+        f"{path}: there are more than 1,000 different fields, too many for columns; put them into one field "
+        "that holds an object"
     )
 
 
@@ -603,7 +608,7 @@ def test_names_that_differ_only_in_case(spark: SparkSession, tmp_path: Path) -> 
     pq.write_table(pa.table({"process": ["p"], "seq": [1], "Time": ["noon"]}), rows)
     for given_path in (path, rows):
         assert refusal(spark, given_path) == (
-            f'{given_path}: Spark takes the names "time" and "Time" for one; rename one of them, or set '
+            f'{given_path}: to Spark "time" and "Time" are the same name; rename one, or set '
             "spark.sql.caseSensitive to true"
         )
     spark.conf.set("spark.sql.caseSensitive", "true")
@@ -704,7 +709,7 @@ PARQUET_ROWS: list[tuple[dict[str, Any], str]] = [
     ({"to": [["q"], [None], []]}, 'field "to" must be a list of strings, not [null]'),
     ({"id": ["a", "", "c"]}, 'field "id" must be a string that is not empty, not ""'),
     ({"stamp_entries": [0, -1, 0]}, 'field "stamp_entries" must be an integer from 0, not -1'),
-    ({"time": [1.5, math.inf, math.nan]}, 'field "time": the number inf is no JSON number'),
+    ({"time": [1.5, math.inf, math.nan]}, 'field "time": the number inf is not a JSON number'),
     (
         {"time": pa.array([1, 2**64 - 1, 3], pa.uint64())},
         'field "time": the integer 18446744073709551615 does not fit 64 bits',
@@ -734,7 +739,7 @@ def test_a_marked_column_whose_text_is_no_json(spark: SparkSession, tmp_path: Pa
     schema = pa.schema([("process", pa.string()), ("seq", pa.int64()), marked])
     pq.write_table(pa.table([["p", "p"], [1, 2], ["[1]", "[1"]], schema=schema), path)
     assert refusal(spark, path) == (
-        f"{path}, row 2: field \"x\": this is no JSON: Expecting ',' delimiter at column 3"
+        f"{path}, row 2: field \"x\": this is not JSON: Expecting ',' delimiter at column 3"
     )
 
 
@@ -797,25 +802,20 @@ def test_files_whose_columns_do_not_fit_together(spark: SparkSession, tmp_path: 
         assert [row["x"] for row in rows_of(source.events)] == [7, 2**40]
     path = tmp_path / "twice.parquet"
     pq.write_table(pa.table([["p"], [1], [1]], names=["process", "seq", "seq"]), path)
-    assert refusal(spark, path) == f'{path}: the column "seq" stands twice'
+    assert refusal(spark, path) == f'{path}: the column "seq" appears twice'
 
 
 # ---------------------------------------------------------------- DataFrames of the user's own
 
 
 def test_a_data_frame_of_the_users_own(spark: SparkSession) -> None:
-    moment = datetime(2024, 5, 1, 12, tzinfo=UTC)
     frame = spark.createDataFrame(
-        [("p", 1, moment, 1.5), ("p", 2, None, math.nan)], "process string, seq int, time timestamp, x double"
+        [("p", 1, 1.5, None), ("p", 2, math.nan, [None])],
+        "process string, seq tinyint, time float, to array<void>",
     )
-    checked = check_frame(frame)
-    assert checked.dtypes == [("process", "string"), ("seq", "bigint"), ("time", "bigint"), ("x", "double")]
-    assert rows_of(checked) == [
-        {"process": "p", "seq": 1, "time": 1_714_564_800_000_000, "x": 1.5},
-        {"process": "p", "seq": 2},
-    ]
-    local = check_frame(frame.withColumn("time", F.col("time").cast("timestamp_ntz")))
-    assert rows_of(local) == rows_of(checked)
+    check_columns(frame.withColumn("id", F.lit(None)))
+    _, census = take_census(frame)
+    assert (census.processes, census.counts, census.floats) == (("p",), (2,), True)
 
 
 @pytest.mark.parametrize(
@@ -826,28 +826,29 @@ def test_a_data_frame_of_the_users_own(spark: SparkSession) -> None:
         (
             ("p", 1, Decimal(1)),
             "process string, seq long, time decimal(5,2)",
-            'the column "time" must hold integers, floats or timestamps, not decimal(5,2)',
+            'the column "time" must hold integers or floats, not decimal(5,2)',
+        ),
+        (
+            ("p", 1, [1]),
+            "process string, seq long, parents array<int>",
+            'the column "parents" must hold lists of strings, not array<int>',
         ),
     ],
 )
 def test_a_data_frame_of_wrong_types(spark: SparkSession, row: Any, types: str, sentence: str) -> None:
     frame = spark.createDataFrame([row], types)
-    assert told(lambda: check_frame(frame)) == f"the DataFrame: {sentence}"
+    assert told(lambda: take_census(frame)) == sentence
 
 
-def test_a_data_frame_with_a_row_that_is_no_event(spark: SparkSession) -> None:
+def test_a_data_frame_with_a_row_that_is_not_an_event(spark: SparkSession) -> None:
     frame = spark.createDataFrame([("p", 1, None), ("p", 2, "send")], "process string, seq long, kind string")
-    assert told(lambda: check_frame(frame)) == (
-        'the row {"process": "p", "seq": 2, "kind": "send"}: field "message" is missing; every send event '
-        "must have it"
-    )
-    assert check_frame(frame, rows=False).count() == 2
-    assert [row[0] for row in frame.select(check_values(frame)).collect()] == [False, True]
-    frame = spark.createDataFrame([("p", Decimal(2**63))], "process string, seq decimal(20,0)")
-    assert told(lambda: check_frame(frame)) == (
-        'the row {"process": "p", "seq": 9223372036854775808}: field "seq": the integer 9223372036854775808 '
-        "does not fit 64 bits"
-    )
+    assert told(lambda: take_census(frame)) == 'a send of process "p" has no message'
+    assert [row[0] for row in frame.select(refused(*columns_of(frame))).collect()] == [False, True]
+
+
+def columns_of(frame: DataFrame) -> tuple[dict[str, Column], dict[str, DataType]]:
+    types = {field.name: field.dataType for field in frame.schema.fields}
+    return {name: F.col(name) for name in types}, types
 
 
 # ---------------------------------------------------------------- places
@@ -1004,15 +1005,14 @@ def test_what_is_there_is_not_overwritten_unless_asked(rows: DataFrame, tmp_path
     write_rows(rows, target, "jsonl")
     before = content(target)
     assert told(lambda: write_rows(rows, target, "jsonl")) == (
-        f"{target} is there already, and is not empty; name another folder, or use --overwrite"
+        f"{target} exists and is not empty; name another folder, or use --overwrite"
     )
     assert content(target) == before
     write_rows(rows.limit(1).coalesce(1), target, "jsonl", overwrite=True)
     assert sorted(content(target)) == ["_SUCCESS", "part-00000.jsonl"]
     (target / "thesis.txt").touch()
     assert told(lambda: write_rows(rows, target, "jsonl", overwrite=True)) == (
-        f'{target} holds something else than rows that were written there, such as "thesis.txt", and is not '
-        "overwritten"
+        f'{target} is not overwritten: it holds other things than rows, such as "thesis.txt"'
     )
     assert (target / "thesis.txt").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -1022,7 +1022,7 @@ def test_targets_that_cannot_be_written(rows: DataFrame, tmp_path: Path) -> None
     file = tmp_path / "file"
     file.touch()
     assert told(lambda: write_rows(rows, file, "jsonl")) == (
-        f"{file} is no folder; give the name of a folder to write"
+        f"{file} is not a folder; give the name of a folder to write"
     )
     assert told(lambda: write_rows(rows, tmp_path / "no" / "out", "jsonl")) == (
         f"{tmp_path}/no/out cannot be written: there is no folder {tmp_path}/no"
@@ -1145,6 +1145,6 @@ def test_a_bad_line_at_the_end_of_five_million_is_found_soon(spark: SparkSession
             )
         stream.write('{"process":"p","seq":1,"time":}\n')
     before = time.monotonic()
-    assert refusal(spark, path) == f"{path}, line 5000000: this is no JSON: Expecting value at column 31"
+    assert refusal(spark, path) == f"{path}, line 5000000: this is not JSON: Expecting value at column 31"
     took = time.monotonic() - before
     assert took < 60, took

@@ -12,7 +12,7 @@ from causet.check.explorer import explore
 from causet.check.oracle import judge
 from causet.check.scopes import scopes_for
 from causet.errors import BadInput
-from causet.formats.trace import check_acyclic
+from causet.formats.causality import check_acyclic
 from causet.model import Event
 from causet.protocols import protocol_named
 from causet.simulate.schedule import replay

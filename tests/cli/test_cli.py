@@ -969,7 +969,7 @@ def test_steps_that_cannot_be_are_named_with_file_and_number(
         ("processes: [p1, p2]\nlinks: [[p1]]\nsteps: [drain]\n", "a link is a pair"),
         ("processes: [p1, p2]\nlinks: [[p1, p1]]\nsteps: [drain]\n", "linked with itself"),
         ("processes: [p1, p2]\nseparators: [{members: [p1]}]\nsteps: [drain]\n", "is missing"),
-        ("processes: [p1, p2]\nsteps: [drain]\nsteps: [drain]\n", "is there twice"),
+        ("processes: [p1, p2]\nsteps: [drain]\nsteps: [drain]\n", "appears twice"),
     ],
 )
 def test_schedules_that_cannot_be_are_named_with_their_field(

@@ -28,9 +28,9 @@ from causet.spark.report import stream_report
 from causet.spark.streams.running import Batch, Progress
 from causet.verdict import VERDICTS, exit_code, judged_status, stream_sentence, stream_status
 from causet.view.judged import judged
-from causet.view.narrow import Wanted
-from causet.view.page import page, view_of
-from causet.view.payload import Laid
+from causet.view.narrow import Selection
+from causet.view.page import judged_drawing, page
+from causet.view.payload import Drawing
 from tests.helpers.browser import opened, running_browser
 from tests.helpers.places import ROOT
 
@@ -164,8 +164,8 @@ def test_an_audit_without_times_does_not_say_zero(spark: SparkSession, tmp_path:
 def test_what_is_not_judged_is_not_zero(tmp_path: Path) -> None:
     events = [Event("p1", seq, "send", message=f"m{seq}", to=("p2",)) for seq in range(1, 7001)]
     events += [Event("p2", seq, "deliver", message=f"m{seq}") for seq in range(1, 7001)]
-    laid = view_of(events, "large")
-    execution = data_of(page("view", "large", [laid]))["executions"][0]
+    drawing = judged_drawing(events, "large")
+    execution = data_of(page("view", "large", [drawing]))["executions"][0]
     assert_agrees(execution["verdict"], "unjudged")
     assert execution["found"] is None
     write_trace(tmp_path / "large.jsonl", events)
@@ -174,17 +174,17 @@ def test_what_is_not_judged_is_not_zero(tmp_path: Path) -> None:
 
 
 def test_a_violation_that_is_left_out_is_still_counted(tmp_path: Path) -> None:
-    laid = view_of(TOO_EARLY, "x", Wanted(most=1))
-    assert (len(laid.violations), laid.found, laid.verdict.status) == (0, 1, "invalid")
+    drawing = judged_drawing(TOO_EARLY, "x", Selection(most=1))
+    assert (len(drawing.violations), drawing.found, drawing.verdict.status) == (0, 1, "invalid")
 
 
 def test_faults_of_the_log_make_the_verdict_unknown() -> None:
     lost = [Fault("line that does not match the parser", 2, ())]
     for events in (GOOD, EXECUTIONS["vacuous"]):
-        found = judged(Laid.of("x", events), lost)
+        found = judged(Drawing.of("x", events), lost)
         assert found.verdict.status == "unknown"
         assert "Not judged: line that does not match the parser (2)." in found.verdict.sentence
-    found = judged(Laid.of("x", TOO_EARLY), lost)
+    found = judged(Drawing.of("x", TOO_EARLY), lost)
     assert found.verdict.status == "invalid" and found.verdict.sentence.startswith("1 delivered too early.")
     assert judged_status(0, (), 1) == "valid"
 
@@ -297,9 +297,9 @@ def browser() -> Iterator[Browser]:
 
 @pytest.mark.parametrize("status", [*EXECUTIONS, "unjudged"])
 def test_the_browser_shows_the_word_in_its_colour(browser: Browser, tmp_path: Path, status: str) -> None:
-    laid = Laid.of("x", TOO_EARLY) if status == "unjudged" else view_of(EXECUTIONS[status], "x")
+    drawing = Drawing.of("x", TOO_EARLY) if status == "unjudged" else judged_drawing(EXECUTIONS[status], "x")
     path = tmp_path / "page.html"
-    path.write_text(page("view", "x", [laid]), encoding="utf-8")
+    path.write_text(page("view", "x", [drawing]), encoding="utf-8")
     word, tone, _ = TABLE[status]
     with opened(browser, path) as shown:
         chip = shown.locator(".verdict-chip")

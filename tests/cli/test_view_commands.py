@@ -24,8 +24,8 @@ from causet.formats.trace import write_trace
 from causet.live.aftermath import as_trace, reversals
 from causet.model import Event
 from causet.spark.start.session import spark_session
-from causet.view.page import view_of
-from causet.view.payload import Laid, fault_of
+from causet.view.page import judged_drawing
+from causet.view.payload import Drawing, fault_of
 from causet.view.report import Figure, Report, bars, heat
 from tests.pages.test_page import TALK
 from tests.streams.test_stream_commands import CAUSET, LOCAL, processes_below
@@ -167,7 +167,7 @@ def test_an_output_that_is_no_file_is_written_and_a_link_is_followed(trace: Path
 def test_a_large_execution_is_drawn_without_a_verdict_and_says_so() -> None:
     events = [Event("p1", seq, "send", message=f"m{seq}", to=("p2",)) for seq in range(1, 7001)]
     events += [Event("p2", seq, "deliver", message=f"m{seq}") for seq in range(1, 7001)]
-    assert view_of(events, "large").verdict.status == "unjudged"
+    assert judged_drawing(events, "large").verdict.status == "unjudged"
 
 
 def test_faults_are_named_where_the_trace_names_them() -> None:
@@ -182,8 +182,8 @@ def test_a_report_leaves_out_what_cannot_be_read_and_says_so() -> None:
     assert len(figure.x) == 40 and figure.x[0] == "p59" and "20 with the fewest" in figure.note
     warm = heat("h", "H", [("a", "b", 2), ("a", "c", 1), ("d", "b", 5)])
     assert warm.rows == ["d", "a"] and list(warm.x) == ["b", "c"] and warm.values == [[5, 0], [2, 1]]
-    laid = Laid.of("x", TALK)
-    report = Report("r", laid.verdict, figures=[figure, Figure("empty", "none", [])])
+    drawing = Drawing.of("x", TALK)
+    report = Report("r", drawing.verdict, figures=[figure, Figure("empty", "none", [])])
     assert [each["name"] for each in data_of(report.page())["report"]["figures"]] == ["x"]
 
 

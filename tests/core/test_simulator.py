@@ -25,7 +25,8 @@ import pytest
 from causet.check.oracle import Verdict, causal_pasts, judge
 from causet.check.runs import Run, run
 from causet.errors import BadInput
-from causet.formats.trace import check_acyclic, read_trace, trace_writer
+from causet.formats.causality import check_acyclic
+from causet.formats.trace import read_trace, trace_writer
 from causet.model import Event, Group, System, members, named_processes
 from causet.protocols import PROTOCOLS, Packet, make_options
 from causet.simulate.network import Network, simulate

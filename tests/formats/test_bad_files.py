@@ -111,13 +111,13 @@ LINES: list[tuple[bytes, str | None]] = [
     (b"\x00" + GOOD, "is not JSON"),
     (b'{"source":"\xff"}', "is not UTF-8"),
     (b"\xff\xfe", "is not UTF-8"),
-    (b'{"sequence":1.5}', "field 'sequence': 1.5 does not fit the column's type bigint"),
-    (b'{"sequence":"seven"}', "field 'sequence': seven does not fit the column's type bigint"),
-    (b'{"sequence":{"a":[1]}}', "field 'sequence': {\"a\":[1]} does not fit the column's type bigint"),
-    (b'{"sequence":1, "x":true}', "field 'x': true does not fit the column's type double"),
+    (b'{"sequence":1.5}', 'field "sequence": 1.5 does not fit the column\'s type bigint'),
+    (b'{"sequence":"seven"}', 'field "sequence": seven does not fit the column\'s type bigint'),
+    (b'{"sequence":{"a":[1]}}', 'field "sequence": {"a":[1]} does not fit the column\'s type bigint'),
+    (b'{"sequence":1, "x":true}', 'field "x": true does not fit the column\'s type double'),
     (
         b'{"sequence":' + b"9" * 2000 + b"}",
-        f"field 'sequence': {'9' * 40}… does not fit the column's type bigint",
+        f'field "sequence": {"9" * 40}… does not fit the column\'s type bigint',
     ),
     (b'{"y":' * 60 + b"1" + b"}" * 60, "is nested deeper than 50 levels"),
     (b'{"y":' * 100_000 + b"1" + b"}" * 100_000, "is nested deeper than 50 levels"),
@@ -309,9 +309,9 @@ DAMAGES = {
     "empty": (emptied, "Parquet file size is 0 bytes"),
     "text": (of_text, "Parquet magic bytes not found"),
     "without footer": (without_footer, ""),
-    "text column": (changed(pa.array(["x"] * ROWS)), "column 'sequence' is string, and was int64 before"),
-    "double column": (changed(pa.array([1.5] * ROWS)), "column 'sequence' is double, and was int64 before"),
-    "struct column": (changed(pa.array([{"a": 1}] * ROWS)), "column 'sequence' is struct<a: int64>, and was"),
+    "text column": (changed(pa.array(["x"] * ROWS)), 'column "sequence" is string, and was int64 before'),
+    "double column": (changed(pa.array([1.5] * ROWS)), 'column "sequence" is double, and was int64 before'),
+    "struct column": (changed(pa.array([{"a": 1}] * ROWS)), 'column "sequence" is struct<a: int64>, and was'),
 }
 
 

@@ -31,8 +31,9 @@ from causet.formats.execution import GAP, NO_SEND, UNKNOWN_PARENT, Execution, ex
 from causet.formats.output import write_executions
 from causet.formats.parquet import placed_rows, write_parquet
 from causet.formats.registry import FORMS_IN, detect, read_executions
+from causet.formats.schema import FIELDS
 from causet.formats.table import read_table
-from causet.formats.trace import FIELDS, read_trace, write_trace
+from causet.formats.trace import read_trace, write_trace
 from causet.model import KINDS, Event
 from tests.helpers.places import TRACES
 
@@ -113,11 +114,11 @@ def test_what_cannot_be_known_is_asked_for(tmp_path: Path) -> None:
         (
             "x.json",
             "{}",
-            "which format this is cannot be seen; name it with --from: trace, shiviz, otlp, cloudevents, "
+            "the format cannot be detected; name it with --from: trace, shiviz, otlp, cloudevents, "
             "events, git",
         ),
-        ("x", "\0\xff", "which format this is cannot be seen"),
-        ("x.json", "[" * 100_000, "which format this is cannot be seen"),
+        ("x", "\0\xff", "the format cannot be detected"),
+        ("x.json", "[" * 100_000, "the format cannot be detected"),
     ):
         path = tmp_path / name
         path.write_text(text)
@@ -126,8 +127,10 @@ def test_what_cannot_be_known_is_asked_for(tmp_path: Path) -> None:
     assert detect(tmp_path / "x.json", {"id": "k"}) == "events"
     assert "missing cannot be read: No such file" in refused(lambda: detect(tmp_path / "missing"))
     os.mkfifo(tmp_path / "pipe")
-    assert "pipe is no regular file, and has to be read twice" in refused(lambda: detect(tmp_path / "pipe"))
-    assert "pipe is no regular file" in refused(lambda: read_executions(tmp_path / "pipe", "otlp"))
+    assert "pipe is not a regular file, and has to be read twice" in refused(
+        lambda: detect(tmp_path / "pipe")
+    )
+    assert "pipe is not a regular file" in refused(lambda: read_executions(tmp_path / "pipe", "otlp"))
     assert detect(tmp_path) == "trace"
     (tmp_path / ".git").mkdir()
     assert detect(tmp_path) == "git"
@@ -181,7 +184,7 @@ def test_faults_of_a_trace_are_counted_with_their_lines(tmp_path: Path) -> None:
 def test_bad_input_of_a_trace_is_told_as_ever(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text('{"process":"p","seq":1}\n{"process":"p","seq":1}\n')
     assert refused(lambda: read_executions(tmp_path / "x.jsonl"), tmp_path) == (
-        'x.jsonl, line 2: field "seq": an event with process and seq "p", 1 stands already in x.jsonl, line 1'
+        'x.jsonl, line 2: field "seq": an event with process and seq "p", 1 is already in x.jsonl, line 1'
     )
     (tmp_path / "x.jsonl").write_text('{"process":"p","seq":1,"parents":["p#2"]}\n{"process":"p","seq":2}\n')
     assert refused(lambda: read_executions(tmp_path / "x.jsonl"), tmp_path) == (
@@ -285,18 +288,18 @@ def test_cells_may_hold_quotes_and_lines(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("", "t.csv is empty"),
-        ("id,id\n", "t.csv, line 1: a column stands twice in the header"),
+        ("id,id\n", "t.csv, line 1: a column appears twice in the header"),
         ("id,x\n1,2,3\n", "t.csv, line 2: the row has 3 cells, and the header only 2"),
-        ("id,x\n,2\n", 't.csv, line 2: field "id" must be text that is not empty, not null'),
+        ("id,x\n,2\n", 't.csv, line 2: field "id" must be a string that is not empty, not null'),
         ("key\n1\n", 't.csv: there is no column "id"; there are key'),
-        ('id\n"1', "t.csv, line 2: this is no CSV: unexpected end of data"),
-        ('id\n"1"x', "t.csv, line 2: this is no CSV: ',' expected after '\"'"),
-        ("id\n1\n1\n", 't.csv, line 3: field "id": an event with the id "1" stands already in'),
-        ("id,t\n1,noon\n", 't.csv, line 2: field "t": "noon" is no time such as'),
+        ('id\n"1', "t.csv, line 2: this is not CSV: unexpected end of data"),
+        ('id\n"1"x', "t.csv, line 2: this is not CSV: ',' expected after '\"'"),
+        ("id\n1\n1\n", 't.csv, line 3: field "id": an event with the id "1" is already in'),
+        ("id,t\n1,noon\n", 't.csv, line 2: field "t": "noon" is not a time such as'),
         ("id,t\n1,99999999999999999999\n", 't.csv, line 2: field "t" must be a time, not '),
         ("id,t\n1,1e999\n", 't.csv, line 2: field "t" must be a time, not Infinity'),
         ("id,p\n1,2\n2,1\n", "t.csv: the trace has a cycle"),
-        ("id\n" + "x" * 200_000 + "\n", "t.csv, line 2: this is no CSV: field larger than field limit"),
+        ("id\n" + "x" * 200_000 + "\n", "t.csv, line 2: this is not CSV: field larger than field limit"),
     ],
 )
 def test_what_is_no_table_is_refused_with_its_line(text: str, said: str, tmp_path: Path) -> None:
@@ -384,12 +387,12 @@ def test_a_table_has_the_same_events_in_every_form(name: str, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("change", "columns", "said"),
     [
-        ({"key": None}, {}, 'field "key" must be text that is not empty, not null'),
-        ({"key": "x"}, {}, 'field "id": an event with the id "x" stands already in'),
-        ({"who": None}, {"process": "who"}, 'field "who" must be text that is not empty, not null'),
-        ({"at": "noon"}, {"time": "at"}, 'field "at": "noon" is no time such as'),
+        ({"key": None}, {}, 'field "key" must be a string that is not empty, not null'),
+        ({"key": "x"}, {}, 'field "id": an event with the id "x" is already in'),
+        ({"who": None}, {"process": "who"}, 'field "who" must be a string that is not empty, not null'),
+        ({"at": "noon"}, {"time": "at"}, 'field "at": "noon" is not a time such as'),
         ({"at": "0"}, {"seq": "at"}, 'field "at" must be an integer from 1, not'),
-        ({"after": '["\\ud800"]'}, {"parent": "after"}, 'field "after": half a surrogate pair is no text'),
+        ({"after": '["\\ud800"]'}, {"parent": "after"}, 'field "after": half a surrogate pair is not text'),
     ],
 )
 def test_bad_values_of_a_table_are_told_in_the_same_words_in_every_form(
@@ -521,7 +524,7 @@ def test_columns_of_others_are_kept_as_plain_values(tmp_path: Path) -> None:
         ),
         (
             {"process": ["p"], "seq": [1], "x": [float("inf")]},
-            'row 1: field "x": the number inf is no JSON number',
+            'row 1: field "x": the number inf is not a JSON number',
         ),
         (
             {"process": ["p", "p"], "seq": [1, 1]},
@@ -545,21 +548,21 @@ def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
         [pa.array(["p"]), pa.array([1]), pa.array([2])], names=["process", "seq", "seq"]
     )
     pq.write_table(pa.Table.from_batches([batch]), path)
-    assert 'the column "seq" stands twice' in refused(lambda: read_executions(path))
+    assert 'the column "seq" appears twice' in refused(lambda: read_executions(path))
 
 
 @pytest.mark.parametrize(
     ("event", "said"),
     [
-        (Event("p", 1, extra={"seq": 2}), "event 'p#1' has an extra field 'seq'"),
-        (Event("p", 1, extra={"x": {1}}), "event 'p#1' cannot be written as JSON"),
+        (Event("p", 1, extra={"seq": 2}), 'event "p#1" has an extra field "seq"'),
+        (Event("p", 1, extra={"x": {1}}), 'event "p#1" cannot be written as JSON'),
         (
             Event("p", 1, extra={"x": float("inf")}),
-            "event 'p#1': the field 'x' is inf, which is no JSON number",
+            'event "p#1": the field "x" is inf, not a JSON number',
         ),
-        (Event("p", 1, time=float("nan")), "event 'p#1': the field 'time' is nan, which is no JSON number"),
-        (Event("p", 1, text="\ud800"), "event 'p#1': the field 'text' cannot be written to Parquet"),
-        (Event("p", 2**63), "the field 'seq' cannot be written to Parquet"),
+        (Event("p", 1, time=float("nan")), 'event "p#1": the field "time" is nan, not a JSON number'),
+        (Event("p", 1, text="\ud800"), 'event "p#1": the field "text" cannot be written to Parquet'),
+        (Event("p", 2**63), 'the field "seq" cannot be written to Parquet'),
         (Event("p", 1, time=2**60 + 1), "other times are floats, so the column is of floats"),
     ],
 )
@@ -905,7 +908,7 @@ def test_exit_codes_and_sentences_as_a_user_sees_them(tmp_path: Path) -> None:
     assert causet(tmp_path / "faulty.jsonl", "-o", out) == (3, "")
     code, said = causet(tmp_path / "bad.jsonl", "-o", out)
     assert (code, said.count("\n")) == (2, 1)
-    assert said.startswith(f"causet: {tmp_path / 'bad.jsonl'}, line 1: this is no JSON")
+    assert said.startswith(f"causet: {tmp_path / 'bad.jsonl'}, line 1: this is not JSON")
     assert causet(tmp_path / "good.jsonl")[0] == 2
     assert causet("-o", out)[0] == 2
 

@@ -183,7 +183,7 @@ def test_the_settings_of_a_repository_and_the_environment_run_nothing(
 def test_what_is_no_repository_is_refused_in_one_sentence(tmp_path: Path, repository: Repository) -> None:
     (tmp_path / "empty").mkdir()
     for path, said in (
-        (tmp_path / "empty", "empty is no Git repository"),
+        (tmp_path / "empty", "empty is not a Git repository"),
         (tmp_path / "missing", "missing cannot be read: No such file or directory"),
         (
             repository.path,

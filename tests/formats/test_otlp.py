@@ -241,7 +241,7 @@ def test_faults_of_the_log_are_counted(tmp_path: Path) -> None:
     [
         ({"spanId": "a"}, 'field "traceId" of a span is missing or zero'),
         ({"traceId": T, "spanId": "0000"}, 'field "spanId" of a span is missing or zero'),
-        ({"traceId": 5}, 'field "traceId" must be text, not 5'),
+        ({"traceId": 5}, 'field "traceId" must be a string, not 5'),
         (span("a", 0, 1), 'field "startTimeUnixNano" of span "a" is missing or zero'),
         (span("a", -5, 1), 'field "startTimeUnixNano" must be a time since 1970, not "-5"'),
         (span("a", 1, 2) | {"endTimeUnixNano": "9" * 20}, 'field "endTimeUnixNano" must be a 64-bit integer'),
@@ -253,7 +253,7 @@ def test_faults_of_the_log_are_counted(tmp_path: Path) -> None:
         (span("a", 1, 2, links=[1]), 'field "links" must be a list of objects'),
         (span("a", 1, 2, status=1), 'field "status" must be an object, not 1'),
         (span("a", 1, 2, kind=[]), 'field "kind" must be a number, not []'),
-        (span("a", 1, 2) | {"name": 1}, 'field "name" must be text, not 1'),
+        (span("a", 1, 2) | {"name": 1}, 'field "name" must be a string, not 1'),
     ],
 )
 def test_what_is_no_span_is_refused_with_its_line(spans: dict[str, Any], said: str, tmp_path: Path) -> None:
@@ -263,13 +263,13 @@ def test_what_is_no_span_is_refused_with_its_line(spans: dict[str, Any], said: s
 
 
 def test_what_is_no_document_is_refused(tmp_path: Path) -> None:
-    expected = 'spans.json, line 1: this is no OTLP document: an object with the field "resourceSpans"'
+    expected = 'spans.json, line 1: this is not an OTLP document, an object with the field "resourceSpans"'
     assert refusal(tmp_path, {}) == expected
     assert refusal(tmp_path, 7) == expected
     path = tmp_path / "spans.json"
     for data, said in (
         ("", "is empty"),
-        ("{", "this is no JSON"),
+        ("{", "this is not JSON"),
         ("\n\n", "is empty"),
         ('"\\ud800"', "surrogate"),
     ):

@@ -16,7 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from causet.errors import BadInput
-from causet.formats.trace import FIELDS, MAX_LINE, check_acyclic, read_trace, to_json, write_trace
+from causet.formats.causality import check_acyclic
+from causet.formats.schema import FIELDS
+from causet.formats.trace import MAX_LINE, read_trace, to_json, write_trace
 from causet.model import KINDS, Event
 from tests.helpers.places import TRACES
 
@@ -83,10 +85,10 @@ def test_what_a_reader_would_assume_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("event", "said"),
     [
-        (Event("p", 1, time=float("nan")), "event 'p#1' cannot be written as JSON"),
-        (Event("p", 1, extra={"x": {1, 2}}), "event 'p#1' cannot be written as JSON"),
-        (Event("p", 1, extra={"seq": 2}), "event 'p#1' has an extra field 'seq'"),
-        (Event("p", 1, text="\ud800"), "event 'p#1' holds half a surrogate pair"),
+        (Event("p", 1, time=float("nan")), 'event "p#1" cannot be written as JSON'),
+        (Event("p", 1, extra={"x": {1, 2}}), 'event "p#1" cannot be written as JSON'),
+        (Event("p", 1, extra={"seq": 2}), 'event "p#1" has an extra field "seq"'),
+        (Event("p", 1, text="\ud800"), 'event "p#1" contains half a surrogate pair'),
     ],
 )
 def test_what_cannot_be_written_is_named_and_leaves_no_file(event: Event, said: str, tmp_path: Path) -> None:
@@ -190,13 +192,13 @@ def test_faults_of_the_log_are_left_to_the_checkers(tmp_path: Path) -> None:
 
 ONE = '"process":"p","seq":1'
 KIND = 'field "kind" must be one of send, receive, deliver, local,'
-DEEP = "lists and objects stand more than 64 deep within each other"
+DEEP = "lists and objects are nested more than 64 deep"
 HUGE = ("9223372036854775808", "-9223372036854775809")
 
 REFUSED = [
     # cannot be read
-    ("{", "this is no JSON: Expecting property name enclosed in double quotes at column 2"),
-    ("{" + ONE + "} {}", "this is no JSON: Extra data at column 25"),
+    ("{", "this is not JSON: Expecting property name enclosed in double quotes at column 2"),
+    ("{" + ONE + "} {}", "this is not JSON: Extra data at column 25"),
     ("[1]", "the line must be an object with the fields of one event, not a list"),
     ('"p"', 'the line must be an object with the fields of one event, not "p"'),
     ("null", "the line must be an object with the fields of one event, not null"),
@@ -235,13 +237,13 @@ REFUSED = [
     ("{" + ONE + ',"x":[-9223372036854775809]}', f'field "x": the integer {HUGE[1]} does not fit 64 bits'),
     ("{" + ONE + ',"x":' + "9" * 9999 + "}", f'field "x": the integer {"9" * 24}… does not fit 64 bits'),
     ("{" + ONE + ',"time":1e999}', 'field "time": the number 1e999 does not fit a float64'),
-    ("{" + ONE + ',"time":NaN}', 'field "time": NaN is no JSON number'),
-    ("{" + ONE + ',"x":{"y":-Infinity}}', 'field "x": -Infinity is no JSON number'),
-    ("{" + ONE + ',"text":"\\ud800"}', 'field "text": half a surrogate pair is no text'),
-    ("{" + ONE + ',"x":{"\\udfff":1}}', 'field "x": half a surrogate pair is no text'),
-    ("{" + ONE + ',"x\\ud800":1}', 'field "x\\ud800": half a surrogate pair is no text'),
-    ("{" + ONE + ',"seq":2}', '"seq" stands twice in one object'),
-    ("{" + ONE + ',"x":{"a":1,"a":2}}', 'field "x": "a" stands twice in one object'),
+    ("{" + ONE + ',"time":NaN}', 'field "time": NaN is not a JSON number'),
+    ("{" + ONE + ',"x":{"y":-Infinity}}', 'field "x": -Infinity is not a JSON number'),
+    ("{" + ONE + ',"text":"\\ud800"}', 'field "text": half a surrogate pair is not text'),
+    ("{" + ONE + ',"x":{"\\udfff":1}}', 'field "x": half a surrogate pair is not text'),
+    ("{" + ONE + ',"x\\ud800":1}', 'field "x\\ud800": half a surrogate pair is not text'),
+    ("{" + ONE + ',"seq":2}', '"seq" appears twice in one object'),
+    ("{" + ONE + ',"x":{"a":1,"a":2}}', 'field "x": "a" appears twice in one object'),
     ("{" + ONE + ',"x":' + "[" * 64 + "]" * 64 + "}", 'field "x": ' + DEEP),
     ("{" + ONE + ',"x":' + "[" * 99999 + "]" * 99999 + "}", DEEP),
     ('{"x":' * 99999, DEEP),
@@ -269,18 +271,18 @@ def test_a_long_value_is_cut_in_the_sentence(tmp_path: Path) -> None:
     [
         (
             ['{"process":"p","seq":1}', '{"process":"p","seq":1,"id":"other"}'],
-            'field "seq": an event with process and seq "p", 1 stands already in',
+            'field "seq": an event with process and seq "p", 1 is already in',
         ),
         (
             ['{"process":"p","seq":1,"id":"x"}', '{"process":"q","seq":1,"id":"x"}'],
-            'field "id": an event with the id "x" stands already in',
+            'field "id": an event with the id "x" is already in',
         ),
         (
             [
                 '{"process":"p","seq":1,"kind":"send","message":"m","to":["q"]}',
                 '{"process":"q","seq":1,"kind":"send","message":"m","to":["p"]}',
             ],
-            'field "message": a send of the message "m" stands already in',
+            'field "message": a send of the message "m" is already in',
         ),
     ],
 )
@@ -297,7 +299,7 @@ def test_what_must_be_unique_is_unique_over_all_files(lines: list[str], said: st
 def test_a_file_given_twice_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     write_trace(path, [Event("p", 1)])
-    with pytest.raises(BadInput, match='process and seq "p", 1 stands already in'):
+    with pytest.raises(BadInput, match='process and seq "p", 1 is already in'):
         read_trace([path, path])
 
 
@@ -320,7 +322,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_byte_order_mark_is_refused(tmp_path: Path) -> None:
-    said = "t.jsonl, line 1: the file begins with a byte order mark; save it without"
+    said = "t.jsonl, line 1: the file begins with a byte order mark; save it without one"
     assert refusal(tmp_path, "\ufeff{" + ONE + "}") == said
 
 
@@ -329,7 +331,7 @@ def test_a_damaged_gzip_is_refused(tmp_path: Path) -> None:
     cut = "t.jsonl.gz, line 1: the compressed file is cut off"
     assert refusal(tmp_path, whole[:5], "t.jsonl.gz") == cut
     assert refusal(tmp_path, whole[:20], "t.jsonl.gz") == cut
-    bad = "t.jsonl.gz, line 1: this is no valid gzip"
+    bad = "t.jsonl.gz, line 1: this is not valid gzip"
     assert refusal(tmp_path, b"{" + ONE.encode() + b"}\n", "t.jsonl.gz") == bad
     assert refusal(tmp_path, whole[:10] + b"\xff" * 20, "t.jsonl.gz") == bad
 

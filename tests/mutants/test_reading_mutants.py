@@ -68,7 +68,7 @@ def check_verdicts(made: dict[str, Any], folder: Path, spark: SparkSession | Non
     (home / "empty").touch()
     found = examine([home / name for name in (*tables, "empty", "gone")], "parquet", COLUMNS)
     assert list(found) == [str(home / name) for name in ("wide", "other", "not UTF-8", "twice", "empty")]
-    assert found[str(home / "wide")] == "column 'n' is int64, and was int32 before"
+    assert found[str(home / "wide")] == 'column "n" is int64, and was int32 before'
 
     blob = made["streams.verdicts"].unreadable_rows(OUT, {"/in/\x1b": "why"})
     (row,) = pa.ipc.open_stream(blob).read_all().to_pylist()
@@ -126,7 +126,7 @@ LINES: list[tuple[bytes, str | None, str | None]] = [
     (b'{"a":"x"},{"a":"y"}', None, "has more than one JSON value"),
     (b'{"a":"x"} more', None, "is not JSON"),
     (b'{"a":"\xff"}', None, "is not UTF-8"),
-    (b'{"a":"x","n":"y"}', None, "field 'n': y does not fit the column's type bigint"),
+    (b'{"a":"x","n":"y"}', None, 'field "n": y does not fit the column\'s type bigint'),
     (DEEP, None, "is nested deeper than 50 levels"),
     (rb'{"a":"\ud83d\ude00"}', "\U0001f600", None),
     (rb'{"a":"\ud83d\n\ude00"}', None, HALF),

@@ -79,7 +79,7 @@ MUTANTS = [
     ),
     Mutant(
         "an error is a line",
-        "causet.model",
+        "causet.errors",
         "return one_line(super().__str__())",
         "return super().__str__()",
         lambda it: str(it.BadInput("a\nb\x1b")) == "a\\nb\\x1b",

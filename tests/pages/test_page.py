@@ -14,10 +14,10 @@ from playwright.sync_api import Browser, Page
 
 from causet.formats.trace import read_trace
 from causet.model import Event
-from causet.view.narrow import Wanted
+from causet.view.narrow import Selection
+from causet.view.page import judged_drawing, write_page
 from causet.view.page import page as page_of
-from causet.view.page import view_of, write_page
-from causet.view.payload import Laid
+from causet.view.payload import Drawing
 from tests.helpers.browser import opened, running_browser, until
 from tests.helpers.places import TRACES
 
@@ -295,8 +295,8 @@ def test_two_executions_side_by_side_with_what_differs(browser: Browser, tmp_pat
         deliver("p3", 4, "b"),
     ]
     file = tmp_path / "both.html"
-    laid = [view_of(TALK, "one"), view_of(other, "two")]
-    file.write_text(page_of("compare", "both", laid), encoding="utf-8")
+    drawings = [judged_drawing(TALK, "one"), judged_drawing(other, "two")]
+    file.write_text(page_of("compare", "both", drawings), encoding="utf-8")
     with opened(browser, file) as page:
         differences = page.evaluate("window.causet.differences()")
         assert differences, "p4 is only in one; p3 got a and b in another order"
@@ -358,13 +358,13 @@ def crowd(count: int, processes: int = 20) -> list[Event]:
     return events
 
 
-def laid(events: Sequence[Event], wanted: Wanted | None = None) -> Laid:
-    return (wanted or Wanted()).of(Laid.of("crowd", events))
+def drawing(events: Sequence[Event], wanted: Selection | None = None) -> Drawing:
+    return (wanted or Selection()).of(Drawing.of("crowd", events))
 
 
 def test_a_hundred_thousand_events_open_quickly_and_pan_smoothly(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "page.html"
-    file.write_text(page_of("view", "crowd", [laid(crowd(100_000))]), encoding="utf-8")
+    file.write_text(page_of("view", "crowd", [drawing(crowd(100_000))]), encoding="utf-8")
     begin = monotonic()
     with opened(browser, file) as page:
         page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
@@ -397,7 +397,7 @@ def slowness() -> float:
 def test_a_million_events_open_with_a_banner_about_the_rest(browser: Browser, tmp_path: Path) -> None:
     events = [Event(f"p{number % 10}", number // 10 + 1, time=number) for number in range(1_000_000)]
     file = tmp_path / "page.html"
-    file.write_text(page_of("view", "many", [laid(events)]), encoding="utf-8")
+    file.write_text(page_of("view", "many", [drawing(events)]), encoding="utf-8")
     with opened(browser, file) as page:
         assert page.get_by_text("200,000 of 1,000,000 events are shown").first.is_visible()
         assert len(page.evaluate("window.causet.shown()")) <= 200_000

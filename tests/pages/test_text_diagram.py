@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from causet.errors import BadInput
+from causet.escapes import columns
 from causet.model import KINDS, Event
-from causet.view.letters import columns, cut, plain
+from causet.view.fitting import cut, plain
 from causet.view.text import space_time
 
 
@@ -290,7 +291,7 @@ def test_a_cycle_cannot_be_drawn() -> None:
     events = [Event("p1", 1, parents=("p2#1",)), Event("p2", 1, parents=("p1#1",))]
     with pytest.raises(BadInput) as caught:
         space_time(events)
-    assert str(caught.value) == "event 'p1#1' is in a cycle of causes, or comes after one"
+    assert str(caught.value) == 'event "p1#1" is in a cycle of causes, or comes after one'
 
 
 # Width

@@ -148,7 +148,7 @@ def test_part_of_a_data_frame_is_not_judged(spark: SparkSession) -> None:
     execution = header_of(shown.page)["executions"][0]
     assert (execution["verdict"]["status"], execution["found"]) == ("unjudged", None)
     assert execution["verdict"]["sentence"] == "Not judged: only the first 1 rows of the DataFrame are drawn."
-    assert causet.view(frame).told.endswith("Every process delivered in causal order.")
+    assert causet.view(frame).summary.endswith("Every process delivered in causal order.")
 
 
 def test_a_hostile_name_stays_text_in_a_notebook() -> None:

@@ -18,6 +18,7 @@ from causet.cli.shared.inputs import (
 from causet.cli.shared.printing import json_option, print_json, say, say_text
 from causet.cli.shared.spark import spark_options
 from causet.cli.shared.trace import execution
+from causet.files import check_output
 from causet.verdict import exit_code
 
 
@@ -50,8 +51,6 @@ def audit(
       causet audit --report audit.html trace.jsonl
     """
     if report is not None:
-        from causet.view.page import check_output
-
         check_output(report, inputs)
     with execution(inputs, form, options, master, conf, "auditing") as source:
         from causet.spark.batch.audit import audit as audited

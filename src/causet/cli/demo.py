@@ -12,6 +12,7 @@ import click
 
 from causet.cli.shared.printing import json_option, print_json, say
 from causet.cli.shared.spark import for_streams, session, spark_options
+from causet.files import check_output
 
 if TYPE_CHECKING:
     from causet.live.aftermath import Reversal
@@ -57,7 +58,7 @@ def demo(
     """
     from causet.live.aftermath import as_trace, by_clock, reversals, told
     from causet.live.demonstration import BUCKETS
-    from causet.view.page import check_output, write_page
+    from causet.view.page import write_page
 
     check_output(output)
     if not as_json:

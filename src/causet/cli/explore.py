@@ -14,13 +14,12 @@ from causet.check.scopes import NOT_SEEN, Named, scopes_for
 from causet.cli.replay import drawn
 from causet.cli.shared.common import (
     as_printed_option,
-    check_output,
     protocol_option,
     settings_of,
     settings_option,
 )
 from causet.cli.shared.printing import json_option, print_json, progress_bar, say, say_text
-from causet.files import new_file
+from causet.files import check_output, new_file
 from causet.protocols import as_printed_rows, protocol_named
 from causet.simulate.schedule import names_in, renamed, replay, write_schedule
 from causet.verdict import exit_code, judged_status
@@ -98,7 +97,8 @@ def explore(
       causet explore --protocol histories --links cycle -n 4
     """
     kind = protocol_named(protocol)
-    check_output(output)
+    if output is not None:
+        check_output(output)
     scopes = scopes_for(
         kind,
         processes,

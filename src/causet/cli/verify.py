@@ -20,6 +20,7 @@ from causet.cli.shared.printing import json_option, json_text, say
 from causet.cli.shared.spark import spark_options
 from causet.cli.shared.trace import execution
 from causet.errors import listed
+from causet.files import check_output
 from causet.formats.execution import Fault
 from causet.verdict import exit_code
 from causet.view.proofs import proof
@@ -79,8 +80,6 @@ def verify(
       causet verify --report verdict.html trace.jsonl
     """
     if report is not None:
-        from causet.view.page import check_output
-
         check_output(report, inputs)
     with execution(inputs, form, options, master, conf, "verifying") as source:
         from causet.spark.batch.verify import verify as judged

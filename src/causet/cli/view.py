@@ -11,10 +11,11 @@ import click
 from causet.cli.shared.inputs import fault_lines, fault_record, input_options
 from causet.cli.shared.printing import json_option, print_json, say
 from causet.errors import BadInput, printable
+from causet.files import check_output
 
 if TYPE_CHECKING:
     from causet.formats.execution import Execution
-    from causet.view.payload import Laid
+    from causet.view.payload import Drawing
 
 MOST_ROWS = 500
 """Events that are drawn as text: more is for a page."""
@@ -75,7 +76,7 @@ def view(
       causet view before.jsonl --compare after.jsonl -o both.html
       causet view --from git . -o history.html
     """
-    from causet.view.narrow import MOST_EVENTS, Wanted
+    from causet.view.narrow import MOST_EVENTS, Selection
 
     if as_text and (output is not None or compare is not None or as_json):
         raise click.UsageError("--text draws here: it goes with none of -o, --compare and --json.")
@@ -83,43 +84,41 @@ def view(
         raise click.UsageError("--ascii belongs to --text.")
     target = output or Path(f"{(inputs[0].resolve().name or 'trace').split('.')[0]}.html")
     if not as_text:
-        from causet.view.page import check_output
-
         check_output(target, [*inputs, *([compare] if compare else [])])
     found = _one(inputs, form, execution, options)
-    wanted = Wanted(most or MOST_EVENTS, only_process, from_position, to_position, around)
+    wanted = Selection(most or MOST_EVENTS, only_process, from_position, to_position, around)
     if as_text:
         return _drawn(found, wanted, ascii_only)
-    from causet.view.page import page, view_of, write_text
+    from causet.view.page import judged_drawing, page, write_text
 
     title = " ".join(path.name or str(path) for path in inputs[:3])
     faults = [*found.faults]
-    laid = [view_of(found.events, found.name or title, wanted, found.faults)]
+    drawings = [judged_drawing(found.events, found.name or title, wanted, found.faults)]
     if compare is not None:
         other = _one((compare,), form, execution, options)
         faults += other.faults
-        laid.append(view_of(other.events, other.name or compare.name, wanted, other.faults))
+        drawings.append(judged_drawing(other.events, other.name or compare.name, wanted, other.faults))
         title += f" and {compare.name}"
-    write_text(target, page("view" if compare is None else "compare", title, laid))
+    write_text(target, page("view" if compare is None else "compare", title, drawings))
     if as_json:
-        told = {"page": str(target), "bytes": target.stat().st_size, **_about(laid[0])}
+        told = {"page": str(target), "bytes": target.stat().st_size, **_about(drawings[0])}
         if compare is not None:
-            told["other"] = _about(laid[1])
+            told["other"] = _about(drawings[1])
         print_json({**told, "faults": [fault_record(fault) for fault in faults]})
         return 0
-    for each in laid:
+    for each in drawings:
         say(f"{printable(each.name)}: {len(each.events):,} of {each.total:,} events. {each.verdict.sentence}")
     say(*fault_lines(faults))
     say(f"→ {target}")
     return 0
 
 
-def _about(laid: Laid) -> dict[str, Any]:
+def _about(drawing: Drawing) -> dict[str, Any]:
     return {
-        "events": laid.total,
-        "shown": len(laid.events),
-        "status": laid.verdict.status,
-        "violations": laid.found,
+        "events": drawing.total,
+        "shown": len(drawing.events),
+        "status": drawing.verdict.status,
+        "violations": drawing.found,
     }
 
 
@@ -137,11 +136,11 @@ def _one(inputs: tuple[Path, ...], form: str | None, name: str | None, options: 
 
 def _drawn(found: Execution, wanted: Any, ascii_only: bool) -> int:
     from causet.view.judged import judged
-    from causet.view.payload import Laid
+    from causet.view.payload import Drawing
     from causet.view.text import space_time
 
-    laid = judged(Laid.of(found.name, found.events), found.faults)
-    shown = wanted.of(laid)
+    drawing = judged(Drawing.of(found.name, found.events), found.faults)
+    shown = wanted.of(drawing)
     if len(shown.events) > MOST_ROWS:
         raise BadInput(
             f"{len(shown.events):,} events are too many to draw as text: at most {MOST_ROWS}. Use --most, "

@@ -63,9 +63,9 @@ def _shortens(wanted: str, name: str) -> bool:
 
 def _listed(found: Sequence[Execution], numbers: Sequence[int]) -> str:
     """The executions with their numbers, from 1, each name as a shell takes it."""
-    told = [
+    names = [
         f"{number + 1}: {shlex.quote(printable(found[number].name)) if found[number].name else '(no name)'}"
         for number in numbers[:MOST_LISTED]
     ]
-    more = len(numbers) - len(told)
-    return ", ".join(told) + (f" and {more:,} more" if more else "")
+    more = len(numbers) - len(names)
+    return ", ".join(names) + (f" and {more:,} more" if more else "")

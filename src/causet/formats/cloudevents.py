@@ -1,8 +1,8 @@
 """CloudEvents as a trace: JSON batches, JSON Lines, or single events in structured mode.
 
-`source` is the process, `source/id` the event's id. The event's place in its process is `sequence` where all
-events of the source have one (an integer as text; counted from 0, it is moved by one), else the order in the
-files. Causes come from
+`source` is the process, `source/id` the event's id. The event's position in its process is `sequence` where
+all events of the source have one (an integer as a string; if they count from 0, one is added), else the order
+in the files. Causes come from
 
 - `causationid`, or the attribute that `parent` names: an id, a `source/id`, or a list of them. An id that
   several sources use must be given with its source;
@@ -39,9 +39,8 @@ def read_cloudevents(
 ) -> Execution:
     """The events of these files as one execution.
 
-    Bad input: what is no CloudEvent, a sequence used twice, a parent that may be one of several, two
-    different events with the same source and id, a cycle. Log faults: a cause that is not there, a gap in a
-    sequence, an event that stands twice.
+    Bad input: what is not a CloudEvent, a duplicate sequence, an ambiguous parent, two different events with
+    the same source and id, a cycle. Log faults: a missing cause, a gap in a sequence, a duplicate event.
     """
     faults = FaultLog()
     found: dict[tuple[str, str], _Message] = {}
@@ -52,7 +51,7 @@ def read_cloudevents(
                 known = found.setdefault((message.source, message.id), message)
                 if known is not message:
                     if known.raw != message.raw:
-                        raise Problem(f"another event {quote(message.name)} stands in {known.place}")
+                        raise Problem(f"another event {quote(message.name)} is in {known.place}")
                     faults.add(TWICE, place, f"the event {quote(message.name)}, already in {known.place}")
             except Problem as error:
                 raise BadInput(f"{place}: {error}") from None
@@ -84,7 +83,9 @@ def _message(place: Place, document: object, parent: str, domain: str) -> _Messa
     raw: dict[str, Any] = as_record(document, "each entry")
     for name in ("source", "id"):
         if not isinstance(raw.get(name), str) or not raw[name]:
-            raise Problem(f"field {quote(name)} must be text that is not empty, not {quote(raw.get(name))}")
+            raise Problem(
+                f"field {quote(name)} must be a string that is not empty, not {quote(raw.get(name))}"
+            )
     if raw.get("specversion", "1.0") not in ("1.0", "0.3"):
         raise Problem(f'field "specversion" must be "1.0", not {quote(raw["specversion"])}')
     kind = _text(raw, "type")
@@ -95,7 +96,7 @@ def _message(place: Place, document: object, parent: str, domain: str) -> _Messa
     time = _text(raw, "time")
     within = raw.get(domain)
     if within is not None and not isinstance(within, str):
-        raise Problem(f"field {quote(domain)} must be text, not {quote(within)}")
+        raise Problem(f"field {quote(domain)} must be a string, not {quote(within)}")
     return _Message(
         place,
         raw["source"],
@@ -122,15 +123,15 @@ def _in_field(name: str, text: str) -> int:
 def _text(raw: dict[str, Any], name: str) -> str | None:
     found = raw.get(name)
     if found is not None and not isinstance(found, str):
-        raise Problem(f"field {quote(name)} must be text, not {quote(found)}")
+        raise Problem(f"field {quote(name)} must be a string, not {quote(found)}")
     return found
 
 
 def _sequence(found: object) -> int | None:
-    """The number in a `sequence`; None if it is no number, which the specification allows."""
+    """The number in a `sequence`; None if it is not a number, which the specification allows."""
     if isinstance(found, str) and found.isascii() and found.isdigit() and len(found.lstrip("0")) <= 19:
         found = int(found)
-    if isinstance(found, int) and is_integer(found) and 0 <= found < INT64.stop - 1:
+    if is_integer(found) and 0 <= found < INT64.stop - 1:
         return found
     return None
 
@@ -145,7 +146,7 @@ def _parents(name: str, found: object) -> tuple[str, ...]:
 
 
 def _deps(found: object) -> dict[str, int]:
-    """The map source → sequence, as canonical JSON text or as an object."""
+    """The map source → sequence, given as a canonical JSON string or as an object."""
     if found is None:
         return {}
     try:

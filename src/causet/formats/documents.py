@@ -1,8 +1,8 @@
 """JSON files that are one document, an array of them, or JSON Lines of them.
 
-Rule: a file whose first line that is not blank is JSON by itself is read line by line, and each line is
-bounded; any other is read as a whole, and its size is bounded. Whatever comes out was inspected: plain values
-that can be written again.
+Rule: if the first line that is not blank is JSON by itself, a file is read line by line, and each line is
+bounded; any other file is read as a whole, and its size is bounded. The values were inspected: they are plain
+and can be written again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _values(place: Place, text: str | bytes) -> list[object]:
 
 
 def _in_lines(path: Path) -> bool:
-    """Whether the first line is a document; an empty file is no document either way."""
+    """Whether the first line is a document; BadInput if the file is empty."""
     try:
         for _, line in filled_lines(path):
             decode(line)

@@ -1,8 +1,8 @@
 """An execution read from somewhere: its name, its events, and what is wrong with the log.
 
-Rule (design, section 4): what cannot be understood is `BadInput` and ends the reading: a repeated
+Rule: what cannot be understood is `BadInput` and ends the reading: a repeated
 (process, seq) or id, a message sent twice, a cycle. A log that is merely incomplete is read to its end; each
-fault is counted under its kind, and the first few are told with their places.
+fault is counted under its kind, and the first few are reported with their places.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 
 from causet.errors import BadInput, Problem, quote
 from causet.files import Place
-from causet.formats.trace import FIELDS, Once, check_acyclic
+from causet.formats.causality import check_acyclic, links_of
+from causet.formats.schema import FIELDS
+from causet.formats.trace import Once
 from causet.model import Event
 
 GAP = "gap in seq"
@@ -26,8 +28,8 @@ TWICE = "record that stands twice"
 NO_END = "span without an end"
 ENDS_FIRST = "span that ends before it starts"
 
-MOST_TOLD = 5
-"""Faults of one kind that are told with their places; the others are only counted."""
+MOST_PLACES = 5
+"""Faults of one kind that are reported with their places; the others are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +66,8 @@ class Execution:
         return sum(count > 0 for count in self._causes())
 
     def _causes(self) -> Iterator[int]:
-        process = {event.id: event.process for event in self.events}
-        sender = {event.message: event.process for event in self.events if event.kind == "send"}
-        for event in self.events:
-            sent_by = sender.get(event.message) if event.kind in ("receive", "deliver") else None
-            causes = [*(process.get(parent) for parent in event.parents), sent_by]
-            yield sum(cause not in (None, event.process) for cause in causes)
+        for event, links in zip(self.events, links_of(self.events), strict=True):
+            yield sum(self.events[cause].process != event.process for cause in links)
 
 
 class FaultLog:
@@ -77,16 +75,16 @@ class FaultLog:
 
     def __init__(self) -> None:
         self._count: Counter[str] = Counter()
-        self._told: dict[str, list[str]] = {}
+        self._places: dict[str, list[str]] = {}
 
     def add(self, kind: str, place: Place | str, what: str = "") -> None:
         self._count[kind] += 1
-        told = self._told.setdefault(kind, [])
-        if len(told) < MOST_TOLD:
-            told.append(f"{place}: {what}" if what else str(place))
+        places = self._places.setdefault(kind, [])
+        if len(places) < MOST_PLACES:
+            places.append(f"{place}: {what}" if what else str(place))
 
     def found(self) -> tuple[Fault, ...]:
-        return tuple(Fault(kind, count, tuple(self._told[kind])) for kind, count in self._count.items())
+        return tuple(Fault(kind, count, tuple(self._places[kind])) for kind, count in self._count.items())
 
 
 def assemble(
@@ -94,7 +92,7 @@ def assemble(
 ) -> Execution:
     """The execution of these events, after the checks that every format has in common.
 
-    `hint` is what a reader may say about a cycle, which in its format may have a cause of its own.
+    `hint` is added to the sentence about a cycle, which may have a reason of its own in a format.
     """
     faults = faults or FaultLog()
     once = Once()
@@ -145,7 +143,7 @@ def other_processes(
     """Of these causes of an event the parents: all but those that stand earlier in its own process.
 
     `where` gives the process and seq of each event that is known. One that stands later in the same process
-    remains: that is a cycle, to be told.
+    remains: that is a cycle, to be reported.
     """
     return tuple(
         cause
@@ -155,8 +153,8 @@ def other_processes(
 
 
 def extra_name(name: str) -> str:
-    """What a field of another format is called in a trace: its own name, and one `_` more where that is,
-    but for underscores at its end, a name of the trace format.
+    """The name in a trace of a field of another format: its own, with one `_` more where that is, but for
+    underscores at its end, a name of the trace format.
 
     >>> [extra_name(name) for name in ("date", "time", "time_")]
     ['date', 'time_', 'time__']
@@ -165,7 +163,7 @@ def extra_name(name: str) -> str:
 
 
 def plain_name(name: str) -> str | None:
-    """The field that `extra_name` calls so; None if there is none.
+    """The field to which `extra_name` gives this name; None if there is no such field.
 
     >>> [plain_name(name) for name in ("date", "time_", "time")]
     ['date', 'time', None]

@@ -1,15 +1,15 @@
-"""The commits of a Git repository as a trace: everybody has one at hand.
+"""The commits of a Git repository as a trace.
 
 A commit is an event; its parents are its causes, and nothing else is: no order is added. So that there are
 processes, the commits are cut into first-parent lines, each commit in exactly one. The line of HEAD comes
-first and follows first parents to the root; then, from the newest on, each commit that is nobody's first
-parent begins a line that follows first parents until it meets a commit already taken. Lines are numbered by
-their oldest commits, so that numbers stay as they are when the repository grows at its heads.
+first and follows first parents to the root; then, from the newest on, each commit that is not the first
+parent of another begins a line that follows first parents until it meets a commit already taken. Lines are
+numbered by their oldest commits, so that numbers stay as they are when the repository grows at its heads.
 
-Ids are whole hashes, times the committer's, in seconds, texts the subjects.
+Ids are whole hashes, times are the committer's, in seconds, and texts are the subjects.
 
-Rule: Git is called without a shell, with fixed arguments, and told to run nothing that the repository's own
-settings name, to ask nobody, and to fetch nothing. What it prints is parted by NUL.
+Rule: Git is called without a shell and with fixed arguments; it runs nothing that the repository's own
+settings name, does not prompt, and fetches nothing. What it prints is separated by NUL.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, overload
 
-from causet.errors import BadInput, quote
+from causet.errors import BadInput, quote, reason
 from causet.files import Place
 from causet.formats.execution import Execution, assemble
 from causet.model import Event
@@ -54,7 +54,7 @@ class Commit(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where a commit stands: its line, from 1, and its place there, the oldest being 1."""
+    """The position of a commit: its line, from 1, and its number there, the oldest being 1."""
 
     line: int
     seq: int
@@ -82,7 +82,7 @@ def read_git(path: str | Path, *, all_refs: bool = False) -> Execution:
 
 
 def first_parent_lines(commits: Sequence[Commit], head: str = "") -> dict[str, Position]:
-    """Each commit's place in its first-parent line; `head`, if there is one, begins the first line."""
+    """Each commit's position in its first-parent line; `head`, if there is one, begins the first line."""
     by_hash = {commit.hash: commit for commit in commits}
     continued = {commit.parents[0] for commit in commits if commit.parents}
     starts = [commit for commit in commits if commit.hash not in continued and commit.hash != head]
@@ -173,13 +173,12 @@ def _git(path: Path, *arguments: str, given: bytes = b"", may_fail: bool = False
             ) from None
         raise BadInput(f"{path} cannot be read: {error.strerror}") from None
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise BadInput(f"{path} cannot be read: {reason}") from None
+        raise BadInput(f"{path} cannot be read: {reason(error)}") from None
     if done.returncode == 0:
         return done.stdout
     said = done.stderr.decode(errors="replace").strip().split("\n")[0].removeprefix("fatal: ")
     if "not a git repository" in said:
-        raise BadInput(f"{path} is no Git repository")
+        raise BadInput(f"{path} is not a Git repository")
     if may_fail:
         return None
     raise BadInput(f"{path}: Git says: {said or f'exit code {done.returncode}'}")

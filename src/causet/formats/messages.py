@@ -5,12 +5,12 @@ Each send becomes one message for each of its targets; the target is the domain 
 A message depends on the previous one of its source, and on its `causaldeps`: of all messages to the same
 receiver that precede it, those that precede no other of them and do not precede the source's previous one.
 
-Rule: precedence goes through deliveries (design, section 2): m precedes n if n's sender sent or delivered m
-before it sent n, transitively, whoever m was addressed to. A reception alone and explicit parents teach the
-application nothing, and control messages take no part.
+Rule: precedence goes through deliveries: m precedes n if n's sender sent or delivered m
+before it sent n, transitively, to whichever process m was addressed. Receptions alone and explicit parents
+do not count, since the application learns nothing from them, and control messages take no part.
 
-A trace without sends has no messages; its events are taken for messages to everybody, in the one domain
-`all`: `sequence` is the event's seq, and the `causaldeps` are its parents.
+A trace without sends has no messages; its events are taken for messages to all, in the one domain `all`:
+`sequence` is the event's seq, and the `causaldeps` are its parents.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from typing import Any
 
 from causet.errors import BadInput, quote
 from causet.files import new_file
-from causet.formats.clocks import MOST_ENTRIES, Point, direct_causes, in_causal_order
+from causet.formats import causality
+from causet.formats.shiviz.clocks import MOST_ENTRIES, Point, direct_causes
 from causet.model import Event
 from causet.stamp import TYPE, canonical
 
@@ -32,7 +33,7 @@ Known = Mapping[str, Mapping[str, int]]
 
 
 def write_cloudevents(path: str | Path, events: Sequence[Event]) -> int:
-    """Write the messages as JSON Lines, and say how many there were."""
+    """Write the messages as JSON Lines, and return how many there were."""
     count = 0
     with new_file(Path(path)) as stream:
         for message in messages_of(events):
@@ -127,7 +128,7 @@ def _knowledge(events: Sequence[Event]) -> Known:
     known: dict[str, dict[str, int]] = {}
     at: dict[str, dict[str, int]] = {}
     entries = 0
-    for number in in_causal_order(events):
+    for number in causality.causal_order(causality.direct_causes(events)):
         event = events[number]
         mine = at.setdefault(event.process, {})
         if event.kind == "deliver" and str(event.message) in known:

@@ -13,7 +13,7 @@ What a process is has to be assumed; `process` says how much:
 - `span`: nothing beside each span's own start and end.
 
 Rule: within a process events stand by time, starts before ends, outer starts before inner ones and outer
-ends after inner ones; and never against an ancestor in the same process, whatever the clock said. Times are
+ends after inner ones; and never against an ancestor in the same process, whatever its clock showed. Times are
 kept as they are, in nanoseconds.
 """
 
@@ -40,8 +40,8 @@ def read_otlp(paths: Iterable[str | Path], *, process: str = "request") -> Execu
     """The spans of these files as one execution.
 
     Bad input: what is not of the OTLP shape, a span without ids or a start time, two different spans with
-    the same ids, a cycle. Log faults: a parent or a linked span that is not there, a span without an end or
-    with an end before its start, a span that stands twice.
+    the same ids, a cycle. Log faults: a missing parent or linked span, a span without an end or with an end
+    before its start, a duplicate span.
     """
     if process not in get_args(Process):
         raise BadInput(f"process {quote(process)}: for spans it is one of {', '.join(get_args(Process))}")
@@ -55,7 +55,7 @@ def read_otlp(paths: Iterable[str | Path], *, process: str = "request") -> Execu
                     if known is span:
                         continue
                     if known.raw != span.raw:
-                        raise Problem(f"another span with the ids {quote(span.id)} stands in {known.place}")
+                        raise Problem(f"another span with the ids {quote(span.id)} is in {known.place}")
                     faults.add(TWICE, place, f"the span {quote(span.id)}, already in {known.place}")
             except Problem as error:
                 raise BadInput(f"{place}: {error}") from None
@@ -91,7 +91,7 @@ class _Span:
 
 def _spans(place: Place, document: object, process: str) -> Iterator[_Span]:
     if not isinstance(document, dict) or "resourceSpans" not in document:
-        raise Problem('this is no OTLP document: an object with the field "resourceSpans"')
+        raise Problem('this is not an OTLP document, an object with the field "resourceSpans"')
     for resource in _objects(document, "resourceSpans"):
         service = _service(_attributes(_object(resource, "resource")))
         # The older name of scopeSpans is still found in files.
@@ -121,7 +121,7 @@ def _span(place: Place, raw: dict[str, Any], service: str, process: str) -> _Spa
         "service": service,
         **_named(raw, "attributes"),
     }
-    at_end: dict[str, object] = {"name": name, **_status(_object(raw, "status")), **_happenings(raw)}
+    at_end: dict[str, object] = {"name": name, **_status(_object(raw, "status")), **_span_events(raw)}
     return _Span(
         f"{trace}.{own}",
         place,
@@ -146,8 +146,8 @@ def _status(status: dict[str, Any]) -> dict[str, object]:
     return {"status": f"{code}: {message}" if message else code}
 
 
-def _happenings(raw: dict[str, Any]) -> dict[str, object]:
-    """The span's own log: time, name and attributes of each thing that it says happened."""
+def _span_events(raw: dict[str, Any]) -> dict[str, object]:
+    """The span's own log: time, name and attributes of each of its events."""
     return {
         "span_events": [
             [
@@ -214,21 +214,21 @@ def _text(holder: dict[str, Any], name: str) -> str:
     if found is None:
         return ""
     if not isinstance(found, str):
-        raise Problem(f"field {quote(name)} must be text, not {quote(found)}")
+        raise Problem(f"field {quote(name)} must be a string, not {quote(found)}")
     return found
 
 
 def _hex(holder: dict[str, Any], name: str) -> str:
-    """An id in small letters; empty if there is none, which zeros also say."""
+    """An id in lower case; empty if it is missing or all zeros."""
     found = _text(holder, name).lower()
     return found if found.strip("0") else ""
 
 
 def _int64(name: str, found: object) -> int:
-    """64-bit integers stand in JSON as text, and often as numbers."""
+    """A 64-bit integer, which OTLP writes as a string, and others often as a number."""
     if isinstance(found, str) and len(found) <= 20 and found.isascii() and found.removeprefix("-").isdigit():
         found = int(found)
-    if not isinstance(found, int) or not is_integer(found) or found not in INT64:
+    if not is_integer(found) or found not in INT64:
         raise Problem(f"field {quote(name)} must be a 64-bit integer, not {quote(found)}")
     return found
 
@@ -242,14 +242,14 @@ def _nanos(holder: dict[str, Any], name: str) -> int:
 
 
 def _enum(holder: dict[str, Any], name: str, prefix: str, names: tuple[str, ...]) -> str:
-    """A value of an enum, which stands in JSON as its number, or as its name."""
+    """A value of an enum, which JSON has as its number or as its name."""
     found = holder.get(name)
     if found is None:
         return ""
     if isinstance(found, str):
         word = found.removeprefix(prefix).lower()
         return "" if word in ("unspecified", "unset") else word
-    if not isinstance(found, int) or not is_integer(found):
+    if not is_integer(found):
         raise Problem(f"field {quote(name)} must be a number, not {quote(found)}")
     return names[found] if 0 <= found < len(names) else str(found)
 
@@ -297,14 +297,14 @@ def _events(spans: dict[str, _Span]) -> Iterator[tuple[Place, Event]]:
 
 def _seqs(spans: dict[str, _Span]) -> dict[str, int]:
     """The position of each event within its process."""
-    moments: dict[str, list[tuple[int, int, int, str]]] = {}
+    by_process: dict[str, list[tuple[int, int, int, str]]] = {}
     for span, depth, start in _nested(spans):
-        found = moments.setdefault(span.process, [])
+        found = by_process.setdefault(span.process, [])
         found.append((start, 0, depth, f"{span.id}:s"))
         if span.end:
             found.append((max(span.end, start), 1, -depth, f"{span.id}:e"))
     seqs = {}
-    for found in moments.values():
+    for found in by_process.values():
         for seq, (*_, event) in enumerate(sorted(found), start=1):
             seqs[event] = seq
     return seqs

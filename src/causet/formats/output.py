@@ -1,27 +1,26 @@
-"""Executions written, in every format that can be: each in a file of its own, or all in one log.
+"""Executions written to files: each to a file of its own, or all to one log.
 
-- `trace`: JSON Lines, or Parquet where the name ends so; `parquet` says it for a folder
+- `trace`: JSON Lines, or Parquet if the name ends in `.parquet`; `parquet` is for folders
 - `shiviz`: one log with all executions
 - `cloudevents`: a trace's messages, JSON Lines
 
-Rule: what is written is whole or not there. Several files appear when all of them are complete.
+Rule: what is written is complete or not there. Several files appear when all of them are complete.
 """
 
 from __future__ import annotations
 
 import re
-import secrets
-import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from causet.errors import BadInput, quote
-from causet.files import unwritable
+from causet.files import check_replaceable, hidden_folder, unwritable
 from causet.formats.execution import Execution
 from causet.formats.messages import write_cloudevents
 from causet.formats.registry import NAME
-from causet.formats.shiviz_out import write_shiviz
+from causet.formats.shiviz.write import write_shiviz
 from causet.formats.trace import write_trace
 from causet.model import Event
 
@@ -32,9 +31,9 @@ ENDINGS = {
     ".log": "shiviz",
     ".log.gz": "shiviz",
 }
-"""What the end of a name says about a file to write."""
+"""The format of a file to write, by the ending of its name."""
 FORMS_OUT = {"trace": ".jsonl", "parquet": ".parquet", "shiviz": ".log", "cloudevents": ".jsonl"}
-"""What can be written, and how such a file ends in a folder."""
+"""The formats that can be written, with the ending of such a file in a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +48,10 @@ class Written:
 def write_executions(
     output: str | Path, executions: Sequence[Execution], form: str | None = None
 ) -> list[Written]:
-    """Write the executions that have events, and say where.
+    """Write the executions that have events, and return what was written where.
 
-    `form` is one of `FORMS_OUT`; without it, the end of the name says it. ShiViz takes all executions in one
-    log. In the other formats each has a file: the output itself if it names a file and there is one
+    `form` is one of `FORMS_OUT`; without it, the ending of the name decides. ShiViz takes all executions in
+    one log. In the other formats each has a file: the output itself if it names a file and there is one
     execution; `name-1.jsonl`, `name-2.jsonl`, … if there are several; and if the output is a folder, or a
     name without an ending, files in that folder, called by their numbers and the executions' names. Where
     there are several, each event of a trace carries its execution's name in the field `execution`.
@@ -64,10 +63,10 @@ def write_executions(
         raise BadInput("there is no event to write")
     folder = _is_folder(output)
     names = [executions[number].name for number in filled]
-    with _Together(output if folder else output.parent, make=folder) as files:
+    with _together(output if folder else output.parent, make=folder) as part:
         if form == "shiviz":
             (path,) = _file_names(output, form, names[:1])
-            records = write_shiviz(files.part(path), [executions[number] for number in filled])
+            records = write_shiviz(part(path), [executions[number] for number in filled])
             return [Written(path, tuple(filled), records)]
         written = []
         for number, path in zip(filled, _file_names(output, form, names), strict=True):
@@ -75,12 +74,12 @@ def write_executions(
             events = execution.events
             if len(filled) > 1 and execution.name and form != "cloudevents":
                 events = [replace(event, extra={NAME: execution.name, **event.extra}) for event in events]
-            written.append(Written(path, (number,), _write_one(files.part(path), events, form)))
+            written.append(Written(path, (number,), _write_one(part(path), events, form)))
         return written
 
 
 def form_out(output: Path, form: str | None) -> str:
-    """The format in which to write there; BadInput if there is none of that name, or the name says none."""
+    """The format in which to write; BadInput if it is unknown, or if the name does not decide it."""
     if form is not None and form not in FORMS_OUT:
         raise BadInput(f"unknown format {quote(form)}; what can be written is {', '.join(FORMS_OUT)}")
     ending = next((ending for ending in ENDINGS if output.name.endswith(ending)), None)
@@ -127,43 +126,26 @@ def _slug(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name).strip("-.")[:60]
 
 
-class _Together:
-    """Files of one folder that appear together: they are written in a folder beside and moved at the end."""
+@contextmanager
+def _together(folder: Path, make: bool) -> Iterator[Callable[[Path], Path]]:
+    """Where to write each of several files, given its path: they appear together, when all are complete.
 
-    def __init__(self, folder: Path, make: bool) -> None:
-        self._folder = folder.resolve()
-        self._make = make
-        self._parts: list[tuple[Path, Path]] = []
+    With `make`, the folder appears with them.
+    """
+    folder = folder.resolve()
+    parts: list[tuple[Path, Path]] = []
+    with hidden_folder(folder, folder.parent if make and not folder.exists() else folder) as beside:
 
-    def __enter__(self) -> _Together:
-        above = self._folder.parent if self._make and not self._folder.exists() else self._folder
-        self._beside = above / f".{self._folder.name}.{secrets.token_hex(8)}.part"
+        def part(path: Path) -> Path:
+            check_replaceable(path)
+            parts.append((beside / path.name, path.resolve()))  # what a link points to is written
+            return parts[-1][0]
+
         try:
-            self._beside.mkdir()
-        except (OSError, ValueError) as error:
-            raise unwritable(self._folder, error) from None
-        return self
-
-    def part(self, path: Path) -> Path:
-        """Where to write what will be at `path`."""
-        if path.is_dir():
-            raise BadInput(f"{path} is a directory; give the name of a file to write")
-        if path.exists() and not path.is_file():
-            raise BadInput(f"{path} is no regular file; give the name of a file to write")
-        part = self._beside / path.name
-        self._parts.append((part, path.resolve()))  # what a link points to is written, the link stays
-        return part
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
-        try:
-            if error is None:
-                if self._make:
-                    self._folder.mkdir(exist_ok=True)
-                for part, path in self._parts:
-                    part.replace(path)
-            elif isinstance(error, OSError):  # such as a full disk
-                raise error
-        except OSError as failed:
-            raise unwritable(self._folder, failed) from None
-        finally:
-            shutil.rmtree(self._beside, ignore_errors=True)
+            yield part
+            if make:
+                folder.mkdir(exist_ok=True)
+            for written, path in parts:
+                written.replace(path)
+        except OSError as error:  # such as a full disk
+            raise unwritable(folder, error) from None

@@ -1,10 +1,10 @@
 """The trace format, version 1, as Parquet: the same columns, the same rules as JSON Lines.
 
 Null means that the field is not there; so does NaN in a column of floats, with which some tools write null.
-What the format does not know is kept: a column of texts, booleans, integers or floats as it is; values that
-Parquet has no one type for (objects, lists, a mixture) as JSON text in a column that is marked so, from which
-reading makes them again. Dates and decimals of others' files become text, binary becomes base64; a timestamp
-in the column `time` becomes the integer that it is.
+What the format does not know is kept: a column of strings, booleans, integers or floats as it is; values for
+which Parquet has no single type (objects, lists, a mixture) as JSON in a column that is marked so, and is
+decoded when it is read. Dates and decimals of other writers become strings, binary becomes base64; a
+timestamp in the column `time` becomes its integer.
 
 Rule: rows are read and written a batch at a time; a file is whole or not there; pages have checksums, which
 are verified.
@@ -26,39 +26,26 @@ import pyarrow.parquet as pq
 
 from causet.errors import BadInput, Problem, quote, reason
 from causet.files import Place, new_file
-from causet.formats.strict import MAX_DEPTH, TOO_DEEP, compact, decode, inspect_all, is_integer
-from causet.formats.trace import FIELDS, event_of
+from causet.formats.schema import EXACT, FIELDS, SCHEMA
+from causet.formats.strict import INT64, MAX_DEPTH, TOO_DEEP, compact, decode, inspect_all
+from causet.formats.trace import event_of
 from causet.model import Event
 
 ROWS = 8_192
 """Rows of one batch."""
 JSON = {b"causet": b"json"}
-"""The mark of a column whose texts are JSON."""
+"""The mark of a column whose strings are JSON."""
 
-_TEXT, _TEXTS = pa.string(), pa.list_(pa.string())
-_TYPES: dict[str, Any] = {
-    "process": _TEXT,
-    "seq": pa.int64(),
-    "kind": _TEXT,
-    "id": _TEXT,
-    "message": _TEXT,
-    "to": _TEXTS,
-    "group": _TEXT,
-    "parents": _TEXTS,
-    "time": pa.int64(),
-    "text": _TEXT,
-    "control": pa.bool_(),
-    "stamp_entries": pa.int64(),
-    "stamp_bytes": pa.int64(),
-}
-assert tuple(_TYPES) == FIELDS
+_TEXT = pa.string()
+_ARROW = {"string": _TEXT, "bigint": pa.int64(), "array<string>": pa.list_(_TEXT), "boolean": pa.bool_()}
+"""The types of columns, by their names in the schema."""
 
 
 # ---------------------------------------------------------------- writing
 
 
 def write_parquet(path: str | Path, events: Sequence[Event]) -> int:
-    """Write the events as they come, and say how many there were."""
+    """Write the events as they come, and return how many there were."""
     schema = _schema(events)
     left = iter(events)
     with (
@@ -71,11 +58,11 @@ def write_parquet(path: str | Path, events: Sequence[Event]) -> int:
 
 
 def _schema(events: Sequence[Event]) -> Any:
-    fields = [pa.field(name, kind) for name, kind in _TYPES.items()]
+    fields = [pa.field(name, _ARROW[field.type]) for name, field in SCHEMA.items()]
     if any(isinstance(event.time, float) for event in events):
         fields[FIELDS.index("time")] = pa.field("time", pa.float64())
         for event in events:
-            if isinstance(event.time, int) and abs(event.time) > 2**53:
+            if isinstance(event.time, int) and abs(event.time) > EXACT:
                 raise BadInput(
                     f"event {quote(event.id)}: other times are floats, so the column is of floats, and "
                     f"{event.time} has no exact float; use one kind of time"
@@ -146,7 +133,7 @@ def _json(event: Event, value: object) -> str:
 
 
 def placed_rows(path: Path) -> Iterator[tuple[Place, Event]]:
-    """Each event of one file with its place; whether something stands there twice is not looked at."""
+    """Each event of one file with its place; duplicates are not looked for."""
     for place, record in _placed(path, lambda name: _integers if name == "time" else None):
         try:
             yield place, event_of({name: value for name, value in record.items() if value is not None})
@@ -176,7 +163,7 @@ def _placed(path: Path, timestamps: _Timestamps) -> Iterator[tuple[Place, dict[s
 
 
 _Timestamps = Callable[[str], Callable[[Any], list[Any]] | None]
-"""How the timestamps of a column are read, by its name; None for those that become text."""
+"""How the timestamps of a column are read, by its name; None for those that become strings."""
 
 
 def _integers(column: Any) -> list[Any]:
@@ -197,7 +184,7 @@ def _records(path: Path, timestamps: _Timestamps) -> Iterator[dict[str, object]]
             schema = file.schema_arrow
             repeated = [name for name in schema.names if schema.names.count(name) > 1]
             if repeated:
-                raise BadInput(f"{path}: the column {quote(repeated[0])} stands twice")
+                raise BadInput(f"{path}: the column {quote(repeated[0])} appears twice")
             json_columns = {
                 field.name for field in schema if field.metadata and field.metadata.items() >= JSON.items()
             }
@@ -205,8 +192,8 @@ def _records(path: Path, timestamps: _Timestamps) -> Iterator[dict[str, object]]
                 yield from _rows(batch, json_columns, timestamps)
     except (pa.ArrowException, OSError, ValueError, EOFError) as error:
         # Arrow's errors are OSErrors or ValueErrors too, and may be several lines long.
-        said = reason(error).strip().split("\n")[0]
-        raise BadInput(f"{path} cannot be read: {said or 'this is no Parquet file'}") from None
+        first = reason(error).strip().split("\n")[0]
+        raise BadInput(f"{path} cannot be read: {first or 'this is not a Parquet file'}") from None
 
 
 def _rows(batch: Any, json_columns: set[str], timestamps: _Timestamps) -> Iterator[dict[str, object]]:
@@ -241,14 +228,14 @@ def _plain(value: Any, depth: int = 1) -> object:
         case None | str() | bool():
             return value
         case int():
-            if not is_integer(value) or not -(2**63) <= value < 2**63:
+            if value not in INT64:
                 raise Problem(f"the integer {value} does not fit 64 bits")
             return value
         case float():
             if math.isnan(value):  # with which some tools write null
                 return None
             if math.isinf(value):
-                raise Problem(f"the number {value} is no JSON number")
+                raise Problem(f"the number {value} is not a JSON number")
             return value
         case bytes():
             return base64.b64encode(value).decode("ascii")
@@ -262,4 +249,4 @@ def _plain(value: Any, depth: int = 1) -> object:
             return {str(name): _plain(inner, depth + 1) for name, inner in value.items()}
         case Iterable():
             return [_plain(inner, depth + 1) for inner in value]
-    raise Problem(f"a value of type {type(value).__name__} has no place in a trace")
+    raise Problem(f"a trace cannot hold a value of type {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""Every format that can be read, by its name; and what a path holds, found out.
+"""Every format that can be read, by its name; and the detection of the format of a path.
 
 - `trace`: `.jsonl`, `.jsonl.gz`, `.parquet`, or a folder of them
 - `shiviz`: a log with its parser in the first line, or given
@@ -7,8 +7,8 @@
 - `events`: CSV, JSON Lines or Parquet with an id column, or a folder of them
 - `git`: a repository
 
-Rule: what is given together is one execution, in each format that does not part executions itself, unless
-each path is asked to be one.
+Rule: paths that are given together are one execution, in each format that does not separate executions
+itself, unless each path is to be one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from causet.formats.cloudevents import read_cloudevents
 from causet.formats.execution import Execution, assemble
 from causet.formats.git import read_git
 from causet.formats.otlp import read_otlp
-from causet.formats.shiviz import is_parser, read_shiviz
+from causet.formats.shiviz.read import is_parser, read_shiviz
 from causet.formats.strict import decode
 from causet.formats.table import read_table
 from causet.formats.trace import placed_events
@@ -98,14 +98,14 @@ def read_executions(
 ) -> list[Execution]:
     """The executions in these files, folders or repositories, with the faults of their logs.
 
-    `form` is one of `FORMS_IN`; without it each path is looked at. With `each`, no two paths are one
-    execution. Options, of which each format knows its own: `parser` and `delimiter` (shiviz); `process`
-    (otlp: request, service or span); `id`, `parent`, `process`, `time` and `seq`, names of columns
+    `form` is one of `FORMS_IN`; without it, that of each path is detected. With `each`, every path is an
+    execution of its own. Options, of which each format knows its own: `parser` and `delimiter` (shiviz);
+    `process` (otlp: request, service or span); `id`, `parent`, `process`, `time` and `seq`, names of columns
     (events); `parent` and `domain`, names of attributes (cloudevents); `all_refs` (git).
     """
     listed = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     if not listed:
-        raise BadInput("there is nothing to read; name at least one file")
+        raise BadInput("nothing to read; name at least one file")
     if form is not None and form not in FORMS_IN:
         raise BadInput(f"unknown format {quote(form)}; the formats are {', '.join(FORMS_IN)}")
     given = {name: value for name, value in options.items() if value not in (None, False)}
@@ -133,7 +133,7 @@ def read_executions(
 
 
 def _named(execution: Execution, path: Path) -> Execution:
-    """An execution that stood alone in its file, by the name that it carries, or by that of the file."""
+    """The execution with a name: its own, the one that its events carry, or that of the file."""
     if execution.name:
         return execution
     names = {event.extra.get(NAME) for event in execution.events}
@@ -148,7 +148,7 @@ def _named(execution: Execution, path: Path) -> Execution:
 
 
 def trace_files(path: Path) -> list[Path]:
-    """The traces at a path: itself, or those in a folder, by name; hidden files and those with _ are none."""
+    """The traces at a path: itself, or those in a folder, by name, except names that begin with . or _."""
     if not path.is_dir():
         return [path]
     try:
@@ -165,7 +165,7 @@ def _is_trace(name: str) -> bool:
 
 
 def detect(path: Path, options: Mapping[str, Any] | None = None) -> str:
-    """The name of the format that a path holds; BadInput asks for it where that cannot be seen."""
+    """The format of a path; BadInput asks for its name if that cannot be detected."""
     options = options or {}
     if path.is_dir():
         bare = (path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()
@@ -193,7 +193,7 @@ def detect(path: Path, options: Mapping[str, Any] | None = None) -> str:
         raise BadInput(
             f"{path}: a ShiViz log needs its parser, given or in the first line; for another format, name it"
         )
-    raise BadInput(f"{path}: which format this is cannot be seen; name it with --from: {', '.join(FORMS_IN)}")
+    raise BadInput(f"{path}: the format cannot be detected; name it with --from: {', '.join(FORMS_IN)}")
 
 
 def _json_form(start: str) -> str | None:

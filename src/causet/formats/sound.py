@@ -1,7 +1,7 @@
-"""Is this an execution at all? What stands in it twice, in the sentences that every reader uses.
+"""Duplicates that make events unusable, in the sentences that every reader uses.
 
-A repeated (process, seq), a repeated id and a message that is sent twice are bad input: nothing can be judged
-then, ordered or drawn. The reader of the events adds where they stand.
+A repeated (process, seq), a repeated id and a message that is sent twice are bad input: such events cannot be
+judged, ordered or drawn. The reader of the events adds their places.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ TWO_SENDS = "the message {message} is sent twice"
 
 
 def refuse_repeats(placed: Iterable[tuple[object, Event]]) -> None:
-    """BadInput, with both places, for the first thing that stands twice.
+    """BadInput, with both places, for the first duplicate.
 
     >>> refuse_repeats([("row 1", Event("p", 1)), ("row 2", Event("p", 1))])
     Traceback (most recent call last):
-    causet.model.BadInput: row 1 and row 2: two events have process "p" and seq 1
+    causet.errors.BadInput: row 1 and row 2: two events have process "p" and seq 1
     """
     seen: dict[tuple[object, ...], object] = {}
     for place, event in placed:
@@ -35,5 +35,6 @@ def refuse_repeats(placed: Iterable[tuple[object, Event]]) -> None:
             first = seen.setdefault((sentence, *key), place)
             if first is not place:
                 facts = {"process": quote(event.process), "seq": event.seq, "id": quote(event.id)}
-                told = sentence.format(**facts, message=quote(event.message))
-                raise BadInput(f"{first} and {place}: {told}")
+                raise BadInput(
+                    f"{first} and {place}: {sentence.format(**facts, message=quote(event.message))}"
+                )

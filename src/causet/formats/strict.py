@@ -1,6 +1,6 @@
-"""JSON from strangers, decoded strictly.
+"""Untrusted JSON, decoded strictly.
 
-Rule: what is decoded can be written again as it was: no number beyond 64 bits, no NaN, no key twice in one
+Rule: what is decoded can be written again as it was: no number beyond 64 bits, no NaN, no duplicate key in an
 object, no half of a surrogate pair, no nesting beyond `MAX_DEPTH`. Everything else is a `Problem`, to which
 the reader of the file adds the place.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from itertools import chain
+from typing import TypeGuard
 
 from causet.errors import Problem, quote
 
@@ -38,7 +39,7 @@ def _float(digits: str) -> float | _Unreadable:
 
 
 def _constant(name: str) -> _Unreadable:
-    return _Unreadable(f"{name} is no JSON number")
+    return _Unreadable(f"{name} is not a JSON number")
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object] | _Unreadable:
@@ -47,23 +48,23 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object] | _Unreadable:
         return found
     names = [name for name, _ in pairs]
     repeated = next(name for name in names if names.count(name) > 1)
-    return _Unreadable(f"{quote(repeated)} stands twice in one object")
+    return _Unreadable(f"{quote(repeated)} appears twice in one object")
 
 
 _DECODER = json.JSONDecoder(
     parse_int=_integer, parse_float=_float, parse_constant=_constant, object_pairs_hook=_object
 )
-TOO_DEEP = f"lists and objects stand more than {MAX_DEPTH} deep within each other"
+TOO_DEEP = f"lists and objects are nested more than {MAX_DEPTH} deep"
 
 
 def decode(text: str | bytes) -> object:
-    """What a JSON text holds; `inspect` is still to see what is inside an object."""
+    """The value of a JSON string; what is inside an object is still to be inspected (`inspect`)."""
     try:
         found: object = _DECODER.decode(text if isinstance(text, str) else text.rstrip(b"\r\n").decode())
     except UnicodeDecodeError as error:
         raise Problem(f"byte {error.start + 1} of the line is not UTF-8") from None
     except json.JSONDecodeError as error:
-        raise Problem(f"this is no JSON: {error.msg.removesuffix(' at')} at column {error.colno}") from None
+        raise Problem(f"this is not JSON: {error.msg.removesuffix(' at')} at column {error.colno}") from None
     except RecursionError:
         raise Problem(TOO_DEEP) from None
     if isinstance(found, _Unreadable):
@@ -72,7 +73,7 @@ def decode(text: str | bytes) -> object:
 
 
 def decode_record(text: str | bytes, what: str = "the line") -> dict[str, object]:
-    """The object in a JSON text, its fields not yet inspected."""
+    """The object in a JSON string, its fields not yet inspected."""
     return as_record(decode(text), what)
 
 
@@ -84,13 +85,13 @@ def as_record(value: object, what: str) -> dict[str, object]:
 
 
 def inspect(name: str, value: object) -> None:
-    """Refuse what is no good in any field, known or not, however deep inside."""
+    """Problem if a field, known or not, holds something invalid, however deep inside."""
     todo: list[tuple[object, int]] = [(name, 2), (value, 2)]  # the event itself is the first level
     while todo:
         item, depth = todo.pop()
         if isinstance(item, str):
             if not item.isascii() and not encodes(item):
-                raise Problem(f"field {quote(name)}: half a surrogate pair is no text")
+                raise Problem(f"field {quote(name)}: half a surrogate pair is not text")
         elif isinstance(item, _Unreadable):
             raise Problem(f"field {quote(name)}: {item.problem}")
         elif isinstance(item, list | dict):
@@ -113,10 +114,10 @@ def encodes(text: str) -> bool:
     return True
 
 
-def is_integer(value: object) -> bool:
+def is_integer(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)  # to Python, true is also the integer 1
 
 
 def compact(value: object) -> str:
-    """A value as JSON, the same text whenever the value is the same."""
+    """A value as JSON: equal values give equal strings."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)

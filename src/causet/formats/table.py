@@ -1,13 +1,12 @@
-"""Any table of events that has an id column, and a parent-id column if it is to tell causes: CSV, JSON Lines,
-Parquet, or a folder of them.
+"""Any table of events with an id column, and for causes a parent-id column: CSV, JSON Lines, Parquet, or a
+folder of them.
 
-The user names the columns. `id` must be there. `parent` holds the id of the direct cause, or a
-list of them (in CSV as JSON text); nothing means none. Without `process` each event is a process of its own,
-so that no order is added. Within a process events stand by `seq` if that column is named, else by time where
-every event of the process has one, and as they stand in the files where times are equal or missing. `time` is
-a number, or an RFC 3339 time or a timestamp of Parquet, which become nanoseconds since 1970. Other columns
-are kept, under the names that `extra_name` gives them; `text` stays the text. All files together are one
-execution.
+The user names the columns. `id` must be there. `parent` holds the id of the direct cause, or a list of them
+(in CSV as JSON); an empty value means none. Without `process` each event is a process of its own, so that no
+order is added. Within a process events stand by `seq` if that column is named, else by time where every event
+of the process has one, and as they stand in the files where times are equal or missing. `time` is a number,
+or an RFC 3339 time or a timestamp of Parquet, which become nanoseconds since 1970. Other columns are kept,
+under the names that `extra_name` gives them; `text` stays the text. All files together are one execution.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def read_table(
     """The rows of these files as one execution.
 
     Bad input: a file that is neither CSV with a header nor JSON Lines nor Parquet, a row without an id or,
-    where they are named, without process or seq, a time that is none, an id or a (process, seq) twice, a
+    where they are named, without process or seq, an invalid time, a duplicate id or (process, seq), a
     cycle. Log faults: parents that are not there, gaps in seq.
     """
     columns = _Columns(id, parent, process, time, seq)
@@ -58,9 +57,9 @@ def read_table(
             try:
                 rows.append(columns.row(place, record))
             except Problem as error:
-                raise BadInput(columns.strange(path, seen) or f"{place}: {error}") from None
-        if rows and (told := columns.strange(path, seen)):
-            raise BadInput(told)
+                raise BadInput(columns.unknown(path, seen) or f"{place}: {error}") from None
+        if rows and (problem := columns.unknown(path, seen)):
+            raise BadInput(problem)
     hint = "name the column of the processes' own order, if there is one" if seq is None and process else ""
     return replace(assemble("", _events(rows), hint=hint), inputs=[row.record for row in rows])
 
@@ -88,8 +87,8 @@ class _Columns:
     time: str | None
     seq: str | None
 
-    def strange(self, path: str | Path, seen: set[str]) -> str | None:
-        """What to say if a column was named that no row has."""
+    def unknown(self, path: str | Path, seen: set[str]) -> str | None:
+        """The error if a column was named that no row has."""
         for name in (self.id, self.parent, self.process, self.time, self.seq):
             if name is not None and name not in seen:
                 return f"{path}: there is no column {quote(name)}; there are {', '.join(sorted(seen))}"
@@ -175,7 +174,7 @@ def _csv_records(path: Path, delimiter: str) -> Iterator[tuple[Place, dict[str, 
             if header is None:
                 header = row
                 if len(set(header)) < len(header):
-                    raise BadInput(f"{path}, line {number}: a column stands twice in the header")
+                    raise BadInput(f"{path}, line {number}: a column appears twice in the header")
                 continue
             if len(row) > len(header):
                 raise BadInput(
@@ -186,16 +185,16 @@ def _csv_records(path: Path, delimiter: str) -> Iterator[tuple[Place, dict[str, 
                 {name: cell or None for name, cell in zip_longest(header, row)},
             )
     except csv.Error as error:
-        raise BadInput(f"{path}, line {number}: this is no CSV: {error}") from None
+        raise BadInput(f"{path}, line {number}: this is not CSV: {error}") from None
     if header is None:
         raise BadInput(f"{path} is empty")
 
 
 def _name(column: str, value: object) -> str:
-    if isinstance(value, int) and is_integer(value):
+    if is_integer(value):
         return str(value)
     if not isinstance(value, str) or not value:
-        raise Problem(f"field {quote(column)} must be text that is not empty, not {quote(value)}")
+        raise Problem(f"field {quote(column)} must be a string that is not empty, not {quote(value)}")
     return value
 
 
@@ -214,7 +213,7 @@ def _parents(column: str, value: object) -> tuple[str, ...]:
 def _seq(column: str, value: object) -> int:
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         value = int(value)
-    if not isinstance(value, int) or not is_integer(value) or value not in INT64 or value < 1:
+    if not is_integer(value) or value not in INT64 or value < 1:
         raise Problem(f"field {quote(column)} must be an integer from 1, not {quote(value)}")
     return value
 
@@ -234,7 +233,7 @@ def _time(column: str, value: object) -> int | float | None:
                 raise Problem(f"field {quote(column)}: {error}") from None
     if isinstance(value, float) and math.isfinite(value):
         return value
-    if not isinstance(value, int) or not is_integer(value) or value not in INT64:
+    if not is_integer(value) or value not in INT64:
         raise Problem(f"field {quote(column)} must be a time, not {quote(value)}")
     return value
 
@@ -262,11 +261,11 @@ def _seqs(rows: list[_Row]) -> list[int]:
     counted: Counter[str] = Counter()
     seqs = [0] * len(rows)
 
-    def moment(number: int) -> int | float:
+    def time_of(number: int) -> int | float:
         time = rows[number].time
         return 0 if time is None or rows[number].process in untimed else time
 
-    for number in sorted(range(len(rows)), key=moment):
+    for number in sorted(range(len(rows)), key=time_of):
         row = rows[number]
         counted[row.process] += 1
         seqs[number] = counted[row.process] if row.seq is None else row.seq

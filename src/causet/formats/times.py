@@ -27,7 +27,7 @@ def nanos_of(text: str) -> int:
     """
     found = _RFC3339.fullmatch(text)
     if found is None:
-        raise Problem(f"{quote(text)} is no time such as 2024-05-01T12:00:00.5Z")
+        raise Problem(f"{quote(text)} is not a time such as 2024-05-01T12:00:00.5Z")
     year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
     try:
         days = date(year, month, day).toordinal() - _EPOCH

@@ -10,35 +10,17 @@ faults of a log that can be read all the same; the checkers count them.
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from causet.errors import BadInput, Problem, printable, quote
+from causet.errors import BadInput, Problem, quote
 from causet.files import MARK, Place, new_file, numbered_lines
 from causet.files import MAX_LINE as MAX_LINE
-from causet.formats.strict import decode_record, inspect_all, is_integer
-from causet.model import KINDS, Event
-
-FIELDS = (
-    "process",
-    "seq",
-    "kind",
-    "id",
-    "message",
-    "to",
-    "group",
-    "parents",
-    "time",
-    "text",
-    "control",
-    "stamp_entries",
-    "stamp_bytes",
-)
-"""The format's own fields, in the order in which they are written."""
+from causet.formats.schema import FIELDS, SCHEMA, required, stated
+from causet.formats.strict import decode_record, inspect_all
+from causet.model import Event
 
 # ---------------------------------------------------------------- writing
 
@@ -49,29 +31,7 @@ def to_json(event: Event) -> str:
     >>> to_json(Event("p1", 3, "send", message="p1:1", to=("p2", "p3")))
     '{"process":"p1","seq":3,"kind":"send","message":"p1:1","to":["p2","p3"]}'
     """
-    found: dict[str, object] = {"process": event.process, "seq": event.seq}
-    if event.kind != "local":
-        found["kind"] = event.kind
-    if event.id != f"{event.process}#{event.seq}":
-        found["id"] = event.id
-    if event.message is not None:
-        found["message"] = event.message
-    if event.to is not None:
-        found["to"] = event.to
-    if event.group is not None:
-        found["group"] = event.group
-    if event.parents:
-        found["parents"] = event.parents
-    if event.time is not None:
-        found["time"] = event.time
-    if event.text is not None:
-        found["text"] = event.text
-    if event.control:
-        found["control"] = True
-    if event.stamp_entries is not None:
-        found["stamp_entries"] = event.stamp_entries
-    if event.stamp_bytes is not None:
-        found["stamp_bytes"] = event.stamp_bytes
+    found = {name: value for name in FIELDS if (value := stated(event, name)) is not None}
     for name, value in event.extra.items():
         if name in FIELDS:
             raise BadInput(f"event {quote(event.id)} has an extra field {quote(name)}: that name is reserved")
@@ -83,7 +43,7 @@ def to_json(event: Event) -> str:
 
 
 def write_trace(path: str | Path, events: Iterable[Event]) -> int:
-    """Write the events as they come, and say how many there were; see `trace_writer`."""
+    """Write the events as they come, and return how many there were; see `trace_writer`."""
     count = 0
     with trace_writer(path) as write:
         for event in events:
@@ -114,13 +74,13 @@ def trace_writer(path: str | Path) -> Iterator[Callable[[Event], None]]:
 
 
 class Once:
-    """What may stand only once in an execution: a (process, seq), an id, the send of a message."""
+    """What must be unique in an execution: a (process, seq), an id, the send of a message."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[object, ...], Place] = {}
 
     def check(self, event: Event, place: Place) -> None:
-        """Problem if something of this event was already seen, with the place where."""
+        """Problem, with the earlier place, if something of this event was already seen."""
         self._only(place, "seq", "an event with process and seq", event.process, event.seq)
         self._only(place, "id", "an event with the id", event.id)
         if event.kind == "send":
@@ -130,13 +90,13 @@ class Once:
         first = self._seen.setdefault((field, *key), place)
         if first is not place:  # not `!=`: a file that is given twice repeats its places
             shown = ", ".join(map(quote, key))
-            raise Problem(f"field {quote(field)}: {what} {shown} stands already in {first}")
+            raise Problem(f"field {quote(field)}: {what} {shown} is already in {first}")
 
 
 def read_trace(paths: str | Path | Iterable[str | Path]) -> list[Event]:
     """The events of one execution, from one file or several, in the order in which they stand there.
 
-    Null means the same as leaving the field out. Lines with nothing but white space are passed over.
+    Null means the same as leaving the field out. Blank lines are skipped.
     """
     events: list[Event] = []
     once = Once()
@@ -151,7 +111,7 @@ def read_trace(paths: str | Path | Iterable[str | Path]) -> list[Event]:
 
 
 def placed_events(path: Path) -> Iterator[tuple[Place, Event]]:
-    """Each event of one file with its place; whether something stands there twice is not looked at."""
+    """Each event of one file with its place; duplicates are not looked for."""
     for place, line in filled_lines(path):
         try:
             event = event_of(decode_record(line))
@@ -165,7 +125,7 @@ def filled_lines(path: Path) -> Iterator[tuple[Place, bytes]]:
     name = str(path)
     for number, line in numbered_lines(path):
         if number == 1 and line.startswith(MARK):
-            raise BadInput(f"{path}, line 1: the file begins with a byte order mark; save it without")
+            raise BadInput(f"{path}, line 1: the file begins with a byte order mark; save it without one")
         if line.strip(b" \t\r\n"):
             yield Place(name, number), line
 
@@ -177,128 +137,15 @@ def event_of(record: dict[str, object]) -> Event:
     """
     inspect_all(record)
     known: dict[str, Any] = {}
-    for name, (fits, expected) in _EXPECTED.items():
+    for name, field in SCHEMA.items():
         value = record.pop(name, None)
         if value is None:
             continue
-        if not fits(value):
-            raise Problem(f"field {quote(name)} must be {expected}, not {quote(value)}")
+        if not field.fits(value):
+            raise Problem(f"field {quote(name)} must be {field.expected}, not {quote(value)}")
         known[name] = tuple(value) if isinstance(value, list) else value
     kind = known.get("kind", "local")
-    required = ["process", "seq"]
-    if kind != "local":
-        required.append("message")
-    if kind == "send":
-        required.append("to")
-    for name in required:
+    for name in required(kind):
         if name not in known:
             raise Problem(f"field {quote(name)} is missing; every {kind} event must have it")
     return Event(**known, extra=record)
-
-
-def _is_count(value: Any) -> bool:
-    return is_integer(value) and value >= 0
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-_EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "process": (_is_text, "a string"),
-    "seq": (lambda value: is_integer(value) and value >= 1, "an integer from 1"),
-    "kind": (lambda value: value in KINDS, f"one of {', '.join(KINDS)}"),
-    "id": (lambda value: _is_text(value) and value != "", "a string that is not empty"),
-    "message": (_is_text, "a string"),
-    "to": (_is_texts, "a list of strings"),
-    "group": (_is_text, "a string"),
-    "parents": (_is_texts, "a list of strings"),
-    "time": (lambda value: is_integer(value) or isinstance(value, float), "a number"),
-    "text": (_is_text, "a string"),
-    "control": (lambda value: isinstance(value, bool), "true or false"),
-    "stamp_entries": (_is_count, "an integer from 0"),
-    "stamp_bytes": (_is_count, "an integer from 0"),
-}
-
-
-# ---------------------------------------------------------------- cycles
-
-
-def check_acyclic(events: Sequence[Event]) -> None:
-    """BadInput, showing a cycle, if some event happened before itself.
-
-    Happened-before is process order, send to receive, send to deliver, and parents. Parents and messages
-    that are not in the trace are passed over.
-    """
-    causes = direct_causes(events)
-    effects: list[list[int]] = [[] for _ in events]
-    for effect, its_causes in enumerate(causes):
-        for cause in its_causes:
-            effects[cause].append(effect)
-    # Kahn: take away what has no cause left, until nothing more goes.
-    waiting_for = [len(its_causes) for its_causes in causes]
-    free = [event for event, count in enumerate(waiting_for) if not count]
-    while free:
-        for effect in effects[free.pop()]:
-            waiting_for[effect] -= 1
-            if not waiting_for[effect]:
-                free.append(effect)
-    left = {event for event, count in enumerate(waiting_for) if count}
-    if left:
-        ids = [printable(events[event].id) for event in _cycle(events, causes, effects, left)]
-        if len(ids) > 12:
-            ids[6:-5] = [f"… {len(ids) - 11} more …"]
-        raise BadInput(f"the trace has a cycle, in which an event happened before itself: {' → '.join(ids)}")
-
-
-def direct_causes(events: Sequence[Event]) -> list[list[int]]:
-    """For each event the positions of its direct predecessors, as far as they are in the trace."""
-    by_id = {event.id: number for number, event in enumerate(events)}
-    sends = {event.message: number for number, event in enumerate(events) if event.kind == "send"}
-    causes: list[list[int]] = [[] for _ in events]
-    in_process_order = sorted(range(len(events)), key=lambda number: _position(events[number]))
-    for earlier, later in pairwise(in_process_order):
-        if events[earlier].process == events[later].process:
-            causes[later].append(earlier)
-    for number, event in enumerate(events):
-        causes[number] += [by_id[parent] for parent in event.parents if parent in by_id]
-        if event.kind in ("receive", "deliver") and event.message in sends:
-            causes[number].append(sends[event.message])
-    return causes
-
-
-def _cycle(
-    events: Sequence[Event], causes: list[list[int]], effects: list[list[int]], left: set[int]
-) -> list[int]:
-    """A cycle among `left`, each of which has a cause there: a shortest one through one of its events, which
-    begins and ends it."""
-
-    def smallest(numbers: Iterable[int]) -> int:
-        return min(numbers, key=lambda number: _position(events[number]))
-
-    # Whoever goes from effect to cause and never gets out comes to an event for the second time.
-    start = smallest(left)
-    visited: set[int] = set()
-    while start not in visited:
-        visited.add(start)
-        start = smallest(cause for cause in causes[start] if cause in left)
-    came_from: dict[int, int] = {}
-    todo = deque([start])
-    while start not in came_from:
-        cause = todo.popleft()
-        for effect in effects[cause]:
-            if effect in left and effect not in came_from:
-                came_from[effect] = cause
-                todo.append(effect)
-    cycle = [start, came_from[start]]
-    while cycle[-1] != start:
-        cycle.append(came_from[cycle[-1]])
-    return cycle[::-1]
-
-
-def _position(event: Event) -> tuple[str, int]:
-    return event.process, event.seq

@@ -1,15 +1,15 @@
-"""Names of columns: quoted for Spark, and of columns that would clash with those that are added."""
+"""Names of columns: quoted for Spark, and changed where they would clash with those that are added."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 INPUT = "input_"
-"""Before the name of a user's column that has the name of one that is added."""
+"""The prefix for a column of the input that has the name of an added one."""
 
 
 def input_names(names: Sequence[str], added: Sequence[str], case_matters: bool) -> dict[str, str]:
-    """What columns are called whose names are those of columns that are added: own name → new name.
+    """New names for columns that have the name of an added one: old name → new name.
 
     >>> input_names(["block", "id", "input_block"], ["block"], True)
     {'block': 'input_input_block'}

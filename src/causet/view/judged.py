@@ -13,7 +13,7 @@ from causet.check.oracle import Verdict as Judgement
 from causet.check.oracle import judge
 from causet.formats.execution import GAP, UNKNOWN_PARENT, Fault
 from causet.verdict import judged_status
-from causet.view.payload import NONE, Laid, Verdict, Violation
+from causet.view.payload import NONE, Drawing, Verdict, Violation
 from causet.view.proofs import proof
 
 MOST_EVENTS, MOST_TARGETS = 12_000, 20_000
@@ -38,25 +38,27 @@ def sentence_of(status: str, wrong: Mapping[str, int], faults: Sequence[Fault] =
     return f"{said} Not judged: {holes}." if holes else said
 
 
-def judged(laid: Laid, faults: Sequence[Fault] = ()) -> Laid:
+def judged(drawing: Drawing, faults: Sequence[Fault] = ()) -> Drawing:
     """With the verdict, if it is small enough for the oracle. `faults` are those of the log it comes from."""
-    targets = sum(len(event.to or ()) for event in laid.events)
-    if len(laid.events) > MOST_EVENTS or targets > MOST_TARGETS:
-        if not any(event.kind == "deliver" for event in laid.events):
+    targets = sum(len(event.to or ()) for event in drawing.events)
+    if len(drawing.events) > MOST_EVENTS or targets > MOST_TARGETS:
+        if not any(event.kind == "deliver" for event in drawing.events):
             status = judged_status(0, faults, 0)
-            return replace(laid, verdict=Verdict(status, sentence_of(status, {}, faults)), found=0)
-        told = f"Not judged here, with more than {MOST_EVENTS:,} events; `causet verify` judges any number."
+            return replace(drawing, verdict=Verdict(status, sentence_of(status, {}, faults)), found=0)
+        sentence = (
+            f"Not judged here, with more than {MOST_EVENTS:,} events; `causet verify` judges any number."
+        )
         holes = ", ".join(f"{fault.kind} ({fault.count:,})" for fault in faults)
-        told += f" The log is incomplete: {holes}." if holes else ""
-        return replace(laid, verdict=Verdict("unjudged", told))
-    found = judge(laid.events)
+        sentence += f" The log is incomplete: {holes}." if holes else ""
+        return replace(drawing, verdict=Verdict("unjudged", sentence))
+    found = judge(drawing.events)
     faults = faults or _faults_of(found)
-    sends = {event.message: number for number, event in enumerate(laid.events) if event.kind == "send"}
+    sends = {event.message: number for number, event in enumerate(drawing.events) if event.kind == "send"}
     delivered: dict[tuple[str, str | None], int] = {}
-    for number, event in enumerate(laid.events):
+    for number, event in enumerate(drawing.events):
         if event.kind == "deliver":
             delivered.setdefault((event.process, event.message), number)
-    senders = {message: laid.events[number].process for message, number in sends.items() if message}
+    senders = {message: drawing.events[number].process for message, number in sends.items() if message}
     violations = [
         Violation(
             delivered[each.process, each.delivered],
@@ -73,7 +75,7 @@ def judged(laid: Laid, faults: Sequence[Fault] = ()) -> Laid:
     }
     status = judged_status(not found.ok, faults, found.deliveries)
     verdict = Verdict(status, sentence_of(status, counts, faults))
-    return replace(laid, violations=violations, verdict=verdict, found=len(violations))
+    return replace(drawing, violations=violations, verdict=verdict, found=len(violations))
 
 
 def _faults_of(found: Judgement) -> list[Fault]:

@@ -1,4 +1,4 @@
-"""Less of an execution: the processes, the stretch or the surroundings that are asked for."""
+"""A part of an execution: some processes, a range of positions, or what is near an event."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from causet.errors import BadInput, listed
-from causet.view.payload import Laid
+from causet.formats.causality import with_process_order
+from causet.view.payload import Drawing
 
 MOST_EVENTS = 200_000
-"""Events that a page shows unless it is told otherwise."""
+"""Events that a page shows by default."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is to be shown of an execution."""
+class Selection:
+    """The part of an execution that is to be shown."""
 
     most: int = MOST_EVENTS
     processes: Collection[str] = ()
@@ -25,30 +26,30 @@ class Wanted:
     around: str | None = None
     """an event's id: what is nearest to it, along causes and effects"""
 
-    def of(self, laid: Laid) -> Laid:
-        """That much of it, with a sentence about what is left out; BadInput if there is nothing such."""
-        numbers: Sequence[int] = range(len(laid.events))
+    def of(self, drawing: Drawing) -> Drawing:
+        """The selected part, with a sentence about what is left out; BadInput if it is empty."""
+        numbers: Sequence[int] = range(len(drawing.events))
         if self.processes:
-            known = {event.process for event in laid.events}
+            known = {event.process for event in drawing.events}
             unknown = [name for name in self.processes if name not in known]
             if unknown:
                 raise BadInput(f"there is no process {listed(unknown)}; there are {listed(sorted(known))}")
-            numbers = [number for number in numbers if laid.events[number].process in self.processes]
+            numbers = [number for number in numbers if drawing.events[number].process in self.processes]
         if self.begin is not None or self.end is not None:
-            low, high = self.begin or 0, len(laid.events) if self.end is None else self.end
+            low, high = self.begin or 0, len(drawing.events) if self.end is None else self.end
             numbers = [number for number in numbers if low <= number < high]
             if not numbers:
                 raise BadInput(f"no event that is asked for is at positions {low} to {high}")
         if self.around is not None:
-            numbers = _nearest(laid, self.around, set(numbers), self.most)
+            numbers = _nearest(drawing, self.around, set(numbers), self.most)
             if not numbers:
                 raise BadInput(f"nothing that is asked for is connected with {listed([self.around])}")
         chosen = numbers[: self.most]
-        if len(chosen) == len(laid.events):
-            return laid
-        return laid.only(chosen, self._told(len(chosen), len(numbers), laid.total))
+        if len(chosen) == len(drawing.events):
+            return drawing
+        return drawing.only(chosen, self._sentence(len(chosen), len(numbers), drawing.total))
 
-    def _told(self, shown: int, asked: int, total: int) -> str:
+    def _sentence(self, shown: int, asked: int, total: int) -> str:
         said = f"{shown:,} of {total:,} events are shown"
         if self.around is not None:
             said += f": those nearest to {listed([self.around])}"
@@ -64,17 +65,14 @@ class Wanted:
         return f"{said}. Causality through events that are left out is not on this page."
 
 
-def _nearest(laid: Laid, wanted: str, among: set[int], most: int) -> list[int]:
+def _nearest(drawing: Drawing, wanted: str, among: set[int], most: int) -> list[int]:
     """The events nearest to one of them, in order."""
-    found = [number for number, event in enumerate(laid.events) if event.id == wanted]
+    found = [number for number, event in enumerate(drawing.events) if event.id == wanted]
     if not found:
         raise BadInput(f"there is no event {listed([wanted])}")
-    beside: list[list[int]] = [[] for _ in laid.events]
-    last: dict[str, int] = {}
-    for number, event in enumerate(laid.events):
-        before = [*laid.causes[number], *([last[event.process]] if event.process in last else [])]
-        last[event.process] = number
-        for cause in before:
+    beside: list[list[int]] = [[] for _ in drawing.events]
+    for number, causes in enumerate(with_process_order(drawing.events, drawing.causes)):
+        for cause in causes:
             beside[cause].append(number)
             beside[number].append(cause)
     seen, todo = {found[0]}, deque([found[0]])

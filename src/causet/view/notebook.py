@@ -18,12 +18,13 @@ from causet.escapes import one_line
 from causet.files import Place
 from causet.formats.execution import Execution, assemble
 from causet.formats.registry import read_executions
+from causet.formats.schema import FIELDS
 from causet.formats.sound import refuse_repeats
-from causet.formats.trace import FIELDS, event_of
+from causet.formats.trace import event_of
 from causet.model import Event
-from causet.view.narrow import MOST_EVENTS, Wanted
-from causet.view.page import page, view_of, write_text
-from causet.view.payload import Laid, Verdict
+from causet.view.narrow import MOST_EVENTS, Selection
+from causet.view.page import judged_drawing, page, write_text
+from causet.view.payload import Drawing, Verdict
 
 HEIGHT = 640
 MOST_ROWS = 100_000
@@ -36,24 +37,24 @@ WHOLE = ("seq", "stamp_entries", "stamp_bytes")
 class View:
     """A picture of an execution. In a notebook it shows itself; `save` writes it as a page."""
 
-    def __init__(self, text: str, told: str, height: int) -> None:
+    def __init__(self, text: str, summary: str, height: int) -> None:
         self.page = text
-        self.told = told
+        self.summary = summary
         """in one line: how many events, the verdict, and what is left out"""
         self.height = height
 
     def save(self, path: str | Path) -> Path:
-        """Write the page; where it is."""
+        """Write the page, and return its path."""
         return write_text(Path(path), self.page)
 
     def __repr__(self) -> str:
-        return f"<causet view: {self.told}>"
+        return f"<causet view: {self.summary}>"
 
     def _repr_html_(self) -> str:
-        # A frame of its own, without access to the notebook: whatever a trace says stays in it. The page as
-        # an attribute: addresses may be cut at two million letters.
+        # A frame of its own, without access to the notebook: whatever a trace holds stays in it. The page is
+        # an attribute, since addresses may be cut at two million characters.
         return (
-            f'<iframe title="causet: {_plain(self.told)}" '
+            f'<iframe title="causet: {_plain(self.summary)}" '
             'sandbox="allow-scripts allow-downloads allow-modals" '
             f'style="width:100%;height:{self.height}px;border:1px solid #8888" '
             f'srcdoc="{html.escape(self.page, quote=True)}"></iframe>'
@@ -84,17 +85,17 @@ def view(
     found, cut = _execution(trace, most)
     if not found.events:
         raise BadInput("there is no event to draw")
-    narrowed = Wanted(most, wanted, around=around)
+    narrowed = Selection(most, wanted, around=around)
     if cut:
         # The rest of the rows may hold what seems to be missing, and the causes of what is here.
-        whole = replace(Laid.of(title, found.events), verdict=Verdict("unjudged", f"Not judged: {cut}"))
-        laid = narrowed.of(whole)
+        whole = replace(Drawing.of(title, found.events), verdict=Verdict("unjudged", f"Not judged: {cut}"))
+        drawing = narrowed.of(whole)
     else:
-        laid = view_of(found.events, title, narrowed, found.faults)
-    count = len(laid.events)
-    said = f"{count:,} event{'' if count == 1 else 's'}. {laid.verdict.sentence}"
-    said = " ".join(part for part in (said, laid.left_out) if part)
-    return View(page("view", title, [laid]), one_line(said), height)
+        drawing = judged_drawing(found.events, title, narrowed, found.faults)
+    count = len(drawing.events)
+    summary = f"{count:,} event{'' if count == 1 else 's'}. {drawing.verdict.sentence}"
+    summary = " ".join(part for part in (summary, drawing.left_out) if part)
+    return View(page("view", title, [drawing]), one_line(summary), height)
 
 
 def _execution(trace: Any, most: int) -> tuple[Execution, str]:

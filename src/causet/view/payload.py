@@ -1,9 +1,9 @@
-"""Executions as a page takes them: columns of numbers and one table of texts, compressed.
+"""Executions as the data of a page: columns of numbers and one table of strings, compressed.
 
     base64( zlib( length of header | header as JSON | column | column | … ) )
 
-A page is read by nobody but its own script, which checks every length and index again. Whatever texts there
-are, the letters of base64 cannot end a script element.
+Only the page's own script reads it, and checks every length and index again. Whatever the strings are, the
+characters of base64 cannot end a script element.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from causet.formats.causality import links_of
 from causet.model import Event
 from causet.verdict import meaning_of
-from causet.view.ordered import causes_of, in_order, natural, sends_of
+from causet.view.ordered import in_order, natural
 
 Array = np.ndarray[Any, Any]
 
@@ -29,7 +30,7 @@ VERSION = 1
 KINDS = {"local": 0, "send": 1, "receive": 2, "deliver": 3}
 NONE = -1
 LONGEST_TEXT = 10_000
-"""Letters of a text that go into a page; nobody reads more of it there."""
+"""Characters of a text that go into a page."""
 MESSAGE, PARENT = 0, 1
 """Kinds of causes: a message that was sent, or an event that was named."""
 _TYPES = {"uint8": "u8", "uint16": "u16", "uint32": "u32", "int32": "i32", "float64": "f64"}
@@ -55,7 +56,7 @@ class Verdict:
     sentence: str = "Not judged."
 
     def plain(self) -> dict[str, str]:
-        """As a page has it: the word and the colour come from the one list of verdicts."""
+        """The record in a page: word and colour come from the one list of verdicts."""
         meaning = meaning_of(self.status)
         return {
             "status": self.status,
@@ -66,7 +67,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Laid:
+class Drawing:
     """Events in their causal order, some of them shown."""
 
     name: str
@@ -83,25 +84,25 @@ class Laid:
     """violations in the whole execution; None where it was not judged"""
 
     @classmethod
-    def of(cls, name: str, events: Sequence[Event]) -> Laid:
-        """All events, in order; BadInput if their causes go round in a circle."""
+    def of(cls, name: str, events: Sequence[Event]) -> Drawing:
+        """All events, in order; BadInput if their causes are a cycle."""
         given = sorted(events, key=lambda event: (event.process, event.seq, event.id))
-        causes = causes_of(given, sends_of(given))
-        order = in_order(given, causes)
+        links = links_of(given)
+        order = in_order(given, links)
         rank = {position: number for number, (position, _) in enumerate(order)}
         return cls(
             name,
             [given[position] for position, _ in order],
-            [[rank[cause] for cause in causes[position]] for position, _ in order],
+            [[rank[cause] for cause in links[position]] for position, _ in order],
             [block for _, block in order],
             range(len(given)),
             len(given),
         )
 
-    def only(self, numbers: Sequence[int], left_out: str) -> Laid:
-        """With these events alone, by their numbers, which go up."""
+    def only(self, numbers: Sequence[int], left_out: str) -> Drawing:
+        """The drawing of these events alone, given by their numbers in ascending order."""
         rank = {number: at for at, number in enumerate(numbers)}
-        return Laid(
+        return Drawing(
             self.name,
             [self.events[number] for number in numbers],
             [[rank[cause] for cause in self.causes[number] if cause in rank] for number in numbers],
@@ -124,12 +125,14 @@ class Laid:
         )
 
 
-def encode(kind: str, title: str, laid: Iterable[Laid], report: Mapping[str, Any] | None = None) -> str:
-    """The data of a page, as text."""
+def encode(
+    kind: str, title: str, drawings: Iterable[Drawing], report: Mapping[str, Any] | None = None
+) -> str:
+    """The data of a page, as a string."""
     columns = _Columns()
-    executions = [_execution(each, columns) for each in laid]
+    executions = [_execution(each, columns) for each in drawings]
     header = {"version": VERSION, "kind": kind, "title": title, "executions": executions, "report": report}
-    # Half of a surrogate pair is no text; it is shown as what it is.
+    # Half of a surrogate pair is not text; it is shown escaped.
     head = json.dumps(header, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")
     begin = len(head).to_bytes(4, "little") + head
     padding = bytes(-len(begin) % 8)
@@ -150,7 +153,7 @@ class _Columns:
 
 
 class _Texts:
-    """The texts of an execution, each once."""
+    """The strings of an execution, each once."""
 
     def __init__(self) -> None:
         self.texts: dict[str, int] = {}
@@ -164,16 +167,16 @@ class _Texts:
         return self.texts.setdefault(shown, len(self.texts))
 
 
-def _execution(laid: Laid, columns: _Columns) -> dict[str, Any]:
-    events = laid.events
+def _execution(drawing: Drawing, columns: _Columns) -> dict[str, Any]:
+    events = drawing.events
     names = sorted({event.process for event in events}, key=natural)
     lane = {name: number for number, name in enumerate(names)}
     texts = _Texts()
     begins = np.zeros(len(events) + 1, np.uint32)
-    np.cumsum([len(each) for each in laid.causes], out=begins[1:])
+    np.cumsum([len(each) for each in drawing.causes], out=begins[1:])
     causes: list[int] = []
     kinds: list[int] = []
-    for event, its in zip(events, laid.causes, strict=True):
+    for event, its in zip(events, drawing.causes, strict=True):
         causes += its
         kinds += [
             MESSAGE
@@ -188,9 +191,9 @@ def _execution(laid: Laid, columns: _Columns) -> dict[str, Any]:
         "seq": np.array([event.seq for event in events], np.float64),
         "kind": np.array([KINDS[event.kind] for event in events], np.uint8),
         "control": np.array([event.control for event in events], np.uint8),
-        "block": np.array(laid.blocks, np.uint32),
+        "block": np.array(drawing.blocks, np.uint32),
         "time": np.array([math.nan if e.time is None else e.time for e in events], np.float64),
-        "position": np.array(laid.positions, np.float64),
+        "position": np.array(drawing.positions, np.float64),
         "message": _numbers(texts, (event.message for event in events)),
         "id": _numbers(texts, (None if e.id == f"{e.process}#{e.seq}" else e.id for e in events)),
         "text": _numbers(texts, (event.text for event in events)),
@@ -201,12 +204,12 @@ def _execution(laid: Laid, columns: _Columns) -> dict[str, Any]:
         "causeKind": np.array(kinds, np.uint8),
     }
     return {
-        "name": laid.name,
+        "name": drawing.name,
         "processes": names,
         "strings": list(texts.texts),
         "events": len(events),
-        "total": laid.total,
-        "leftOut": laid.left_out,
+        "total": drawing.total,
+        "leftOut": drawing.left_out,
         "timeUnit": None,
         "columns": {name: columns.add(values) for name, values in given.items()},
         "violations": [
@@ -216,10 +219,10 @@ def _execution(laid: Laid, columns: _Columns) -> dict[str, Any]:
                 "sentence": each.sentence,
                 "chain": list(each.chain),
             }
-            for each in laid.violations
+            for each in drawing.violations
         ],
-        "found": laid.found,
-        "verdict": laid.verdict.plain(),
+        "found": drawing.found,
+        "verdict": drawing.verdict.plain(),
     }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from causet.model import Event
 from causet.view.page import page
-from causet.view.payload import Laid, Verdict, Violation
+from causet.view.payload import Drawing, Verdict, Violation
 
 MOST_PROOFS = 20
 MOST_BARS = 40
@@ -62,17 +62,17 @@ class Proof:
     chain: Sequence[str] = ()
     """the messages that prove it, from the one to the other"""
 
-    def drawn(self, number: int) -> Laid:
+    def drawn(self, number: int) -> Drawing:
         """Its events, with the finding marked."""
-        laid = Laid.of(f"proof {number}", self.events)
-        sends = {event.message: at for at, event in enumerate(laid.events) if event.kind == "send"}
+        drawing = Drawing.of(f"proof {number}", self.events)
+        sends = {event.message: at for at, event in enumerate(drawing.events) if event.kind == "send"}
         found = Violation(
-            _delivery(laid.events, self.process, self.delivered),
-            _delivery(laid.events, self.process, self.before),
+            _delivery(drawing.events, self.process, self.delivered),
+            _delivery(drawing.events, self.process, self.before),
             self.sentence,
             tuple(sends[name] for name in self.chain if name in sends),
         )
-        return replace(laid, violations=[found])
+        return replace(drawing, violations=[found])
 
 
 @dataclass
@@ -87,19 +87,19 @@ class Report:
 
     def page(self) -> str:
         drawn = [proof.drawn(number) for number, proof in enumerate(self.proofs, 1)]
-        told = [
+        proofs = [
             {
-                "sentence": laid.violations[0].sentence,
+                "sentence": drawing.violations[0].sentence,
                 "execution": number,
-                "delivered": laid.violations[0].delivered,
-                "before": laid.violations[0].before,
+                "delivered": drawing.violations[0].delivered,
+                "before": drawing.violations[0].before,
             }
-            for number, laid in enumerate(drawn)
+            for number, drawing in enumerate(drawn)
         ]
         report = {
             "verdict": self.verdict.plain(),
             "facts": [list(fact) for fact in self.facts],
-            "proofs": told,
+            "proofs": proofs,
             "figures": [figure.plain() for figure in self.figures if figure.x],
         }
         return page("report", self.title, drawn, report)

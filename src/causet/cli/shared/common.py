@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,7 +11,7 @@ import click
 
 from causet.cli.shared.printing import warn
 from causet.errors import BadInput, quote
-from causet.files import unwritable
+from causet.files import check_output
 from causet.model import Separator, System, named_processes
 from causet.protocols import PROTOCOLS, Options, Protocol, as_printed_rows, make_options
 from causet.topology import (
@@ -90,28 +89,12 @@ def options_of(
     return options
 
 
-def check_output(path: Path | None) -> None:
-    """BadInput now rather than after hours of work, if this file could not be written."""
-    if path is None:
-        return
-    try:
-        if path.is_dir():
-            raise BadInput(f"{path} is a directory; give the name of a file to write")
-        path.parent.stat()
-        with suppress(FileNotFoundError):
-            path.lstat()
-        if not path.parent.is_dir():
-            raise BadInput(f"{path} cannot be written: Not a directory")
-        if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise BadInput(f"{path} cannot be written: Permission denied")
-    except OSError as error:
-        raise unwritable(path, error) from None
-
-
 def check_trace_output(path: Path | None) -> None:
     """BadInput if a trace cannot go to this file."""
+    if path is None:
+        return
     check_output(path)
-    if path is not None and path.suffix.lower() == ".parquet":
+    if path.suffix.lower() == ".parquet":
         raise BadInput(f"{path}: a trace is written as JSON Lines; end its name in .jsonl or .jsonl.gz")
 
 

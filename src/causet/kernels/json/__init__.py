@@ -1,1 +1,1 @@
-"""JSON Lines, checked strictly and fast."""
+"""A kernel that vouches for lines of JSON."""

@@ -1,11 +1,11 @@
-"""A kernel that vouches for lines of a trace, a hundred megabytes or two a second.
+"""A kernel that vouches for lines of a trace, at one or two hundred megabytes per second.
 
 It goes through the bytes of each line once and vouches for the line if it is JSON of the plain kind, if the
 format's own fields are as they must be, and if every field, however deep inside, holds what it held in a line
 that was learned before. For any other line, good or bad, it stops, and `event_of` decides.
 
 Rule: it never vouches for what `event_of` refuses, or for a kind of value that was not learned in that place.
-When in doubt it stops: at escapes in keys, at great depth, and at what `sources_tokens` finds odd.
+When in doubt it stops: at escapes in keys, at great depth, and at what `tokens` finds odd.
 
 A place and the kind of value in it are one 64-bit hash, keyed by a secret of the run, in a table.
 """
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numba import njit, uint64
 
-from causet.formats.trace import FIELDS
+from causet.formats.schema import SCHEMA
 from causet.kernels.json.tokens import (
     BIG,
     BOOL,
@@ -48,36 +48,23 @@ MOST_KEYS = 512
 """Keys of one line, and what is learned from it."""
 DEEPEST = 32
 MOST_PLACES = 1 << 20
-"""Beyond so many, names are data, and nothing is learned any more."""
+"""Where there are more, names are data, and nothing more is learned."""
 
 _COMMA, _COLON, _OPEN, _CLOSE, _BEGIN, _END = 44, 58, 91, 93, 123, 125
 
-# The kernel has these numbers in it, and is compiled anew only if this file changes: so they stand here.
-_NUMBER = INT | BIG
-_ALLOWED = {
-    "process": TEXT,
-    "seq": _NUMBER,
-    "kind": TEXT,
-    "id": TEXT,
-    "message": TEXT,
-    "to": LIST,
-    "stamp_entries": _NUMBER,
-    "stamp_bytes": _NUMBER,
-    "parents": LIST,
-    "group": TEXT,
-    "time": _NUMBER | FLOAT,
-    "text": TEXT,
-    "control": BOOL,
-}
-"""What may stand in the format's own fields. Null may stand in all: it means that the field is not there."""
-assert _ALLOWED.keys() == set(FIELDS)
-ALLOWED = np.array(list(_ALLOWED.values()), np.int64)
+# The kernel has these numbers in it, and is compiled again only if this file changes: so they stand here.
+_NUMBERED = ("process", "seq", "kind", "id", "message", "to", "stamp_entries", "stamp_bytes")
 PROCESS, SEQ, KIND, ID, MESSAGE, TO, ENTRIES, BYTES = range(8)
+_NUMBER = INT | BIG
+_TOKENS = {"string": TEXT, "bigint": _NUMBER, "array<string>": LIST, "boolean": BOOL}
+_ALLOWED = {name: _TOKENS[SCHEMA[name].type] for name in dict.fromkeys((*_NUMBERED, *SCHEMA))}
+_ALLOWED["time"] |= FLOAT
+"""What may stand in the format's own fields. Null may stand in all: it means that the field is missing."""
 _KINDS = ("send", "local", "receive", "deliver")
 assert set(_KINDS) == set(KINDS)
 SEND, LOCAL = 0, 1
 UNKNOWN = -1
-"""A field that is none of the format's own."""
+"""A field that does not belong to the format."""
 
 
 class Scanner:
@@ -88,6 +75,7 @@ class Scanner:
         self._table = np.zeros(1 << 12, np.uint64)
         self._places = np.zeros(1, np.int64)
         self._fields = _hashes(_ALLOWED, self._key)
+        self._allowed = np.array(list(_ALLOWED.values()), np.int64)
         self._kinds = _hashes(_KINDS, self._key)
 
     def skip(self, block: bytes, position: int) -> int:
@@ -95,7 +83,7 @@ class Scanner:
         return int(self._scan(block, position, len(block), False))
 
     def learn(self, line: bytes) -> None:
-        """Take what this line holds, which `event_of` accepted, for good."""
+        """Learn what this line holds, which `event_of` accepted."""
         if self._places[0] + MOST_KEYS > len(self._table) // 2:
             if len(self._table) >= 2 * MOST_PLACES:
                 return
@@ -107,9 +95,8 @@ class Scanner:
 
     def _scan(self, block: bytes, position: int, end: int, learns: bool) -> Any:
         data = np.frombuffer(block, np.uint8)
-        return _scan(
-            data, position, end, learns, self._key, self._table, self._places, self._fields, self._kinds
-        )
+        names = self._fields, self._allowed, self._kinds
+        return _scan(data, position, end, learns, self._key, self._table, self._places, names)
 
 
 def _hashes(names: Iterable[str], key: int) -> Array:
@@ -177,10 +164,12 @@ def _scan(
     key: int,
     table: Array,
     places: Array,
-    fields: Array,
-    kinds: Array,
+    names: tuple[Array, Array, Array],
 ) -> int:
-    """The start of the first line that nothing vouches for, or the end."""
+    """The start of the first line that nothing vouches for, or the end.
+
+    `names` has the hashes of the format's fields, what each may hold, and the hashes of the kinds of events.
+    """
     stack = (
         np.empty(DEEPEST + 1, np.uint64),
         np.empty(DEEPEST + 1, np.bool_),
@@ -191,7 +180,7 @@ def _scan(
         start = at
         at = blank(data, at, end)
         if at < end and data[at] != NEWLINE:
-            at = _event(data, at, end, learns, uint64(key), table, places, fields, kinds, stack)
+            at = _event(data, at, end, learns, uint64(key), table, places, names, stack)
             if at == 0:
                 return start
             at = blank(data, at, end)
@@ -210,11 +199,11 @@ def _event(
     key: Word,
     table: Array,
     places: Array,
-    fields: Array,
-    kinds: Array,
+    names: tuple[Array, Array, Array],
     stack: tuple[Array, Array, Array, Array],
 ) -> int:
     """The end of the event that begins here; 0 if nothing vouches for it."""
+    fields, allowed, kinds = names
     path, is_object, first_key, keys = stack  # of the objects and lists that are open; keys of all of them
     if data[at] != _BEGIN:
         return 0
@@ -271,7 +260,7 @@ def _event(
             if at == 0:
                 return 0
             if own != UNKNOWN and kind != NULL:
-                if not kind & ALLOWED[own] or (own == SEQ and not above) or (own == ID and at - begin == 2):
+                if not kind & allowed[own] or (own == SEQ and not above) or (own == ID and at - begin == 2):
                     return 0
                 if own in (ENTRIES, BYTES) and data[begin] == MINUS:
                     return 0
@@ -284,7 +273,7 @@ def _event(
                     if its_kind == UNKNOWN:
                         return 0
                 has |= 1 << own
-            if depth == 2 and top != UNKNOWN and ALLOWED[top] == LIST and kind != TEXT:
+            if depth == 2 and top != UNKNOWN and allowed[top] == LIST and kind != TEXT:
                 return 0
             noted = _mixed(place, uint64(kind)) | uint64(1)
             if not _is_noted(table, noted):

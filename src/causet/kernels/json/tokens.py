@@ -1,9 +1,9 @@
 """The tokens of JSON, for kernels: where each ends, and of what kind it is.
 
-Rule: what is odd is not vouched for, which is said by an end of 0: control characters, halves of surrogate
+Rule: what is unusual is not vouched for, and its end is 0: control characters, halves of surrogate
 pairs, numbers near the limits of 64 bits. Bytes are known to be UTF-8.
 
-A kernel that uses these is compiled anew only if its own file changes: touch `sources_scan` after a change.
+A kernel that uses these is compiled again only if its own file changes: touch `scan.py` after a change.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ QUOTE, MINUS, NEWLINE = 34, 45, 10
 _SPACE, _TAB, _RETURN, _BACKSLASH = 32, 9, 13, 92
 _ZERO, _NINE, _PLUS, _POINT = 48, 57, 43, 46
 _MARKS = np.array([byte < 32 or byte in (QUOTE, _BACKSLASH) for byte in range(256)])
-"""Bytes that may end a text, or mean something in it."""
+"""Bytes that may end a string, or mean something in it."""
 _EXACT = 2**53
 
 
@@ -40,7 +40,7 @@ def is_digit(byte: int) -> bool:
 
 @njit(cache=True)
 def text(data: Array, at: int, end: int) -> tuple[int, bool]:
-    """The end of a text, behind its quote, and whether it has no escape; 0 if nothing vouches for it."""
+    """The end of a string, behind its quote, and whether it has no escape; 0 if nothing vouches for it."""
     plain = True
     at += 1
     while True:
@@ -55,7 +55,7 @@ def text(data: Array, at: int, end: int) -> tuple[int, bool]:
             return 0, plain
         escaped = data[at + 1]
         at += 2
-        if escaped == 117:  # u, and four digits, of which the first two tell a half of a pair
+        if escaped == 117:  # u, and four digits, of which the first two show half of a pair
             if at + 4 > end or ((data[at] | 32) == 100 and data[at + 1] > 55):
                 return 0, plain
             for digit in data[at : at + 4]:
@@ -105,7 +105,7 @@ def number(data: Array, at: int, end: int) -> Any:
 
 @njit(cache=True)
 def word(data: Array, at: int, end: int) -> tuple[int, int]:
-    """The end and the kind of true, false or null; 0 if it is none of them."""
+    """The end and the kind of true, false or null; 0 for anything else."""
     if at + 4 <= end and data[at + 1] == 114 and data[at + 2] == 117 and data[at + 3] == 101:
         return (at + 4 if data[at] == 116 else 0), BOOL
     if at + 4 <= end and data[at + 1] == 117 and data[at + 2] == 108 and data[at + 3] == 108:

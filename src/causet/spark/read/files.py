@@ -1,7 +1,7 @@
-"""From what the user names to files that Spark can read: folders taken apart, odd names linked, logs of
-other formats written as a trace.
+"""From paths to files that Spark can read: folders are listed, unusual names linked, logs of other formats
+written as a trace.
 
-Rule: nothing that was named is passed over in silence, and nothing of ours stays when the source is closed.
+Rule: no path is ignored silently, and no temporary file stays when the source is closed.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from causet.files import check_twice_readable
 from causet.formats.execution import Fault
 from causet.formats.parquet import write_parquet
 from causet.formats.registry import read_executions, trace_files
-from causet.formats.trace import FIELDS
+from causet.formats.schema import FIELDS, stated
 from causet.model import Event
 from causet.spark.read.inputs import write_with_inputs
 from causet.spark.read.parts import path_of
 from causet.spark.start.errors import from_spark, innermost
 
 _READABLE = re.compile(r"[^_.:][^:]*\.(jsonl|json|jsonl\.gz|json\.gz|parquet)", re.DOTALL)
-"""Names that mean to Spark what they mean to us. It passes over files that begin with _ or ., stumbles over
-colons, and unpacks what ends in the name of some other compression."""
+"""Names that Spark reads as they are. It ignores files that begin with _ or ., fails at colons, and
+decompresses files that end in the name of another compression."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Found:
 
 
 class Scratch:
-    """A folder of our own, made when it is needed, and the names by which Spark knows the files."""
+    """A temporary folder, made when it is needed, and the names by which Spark knows the files."""
 
     def __init__(self) -> None:
         self.originals: dict[str, Path] = {}
@@ -61,7 +61,7 @@ class Scratch:
         return self._folder
 
     def located(self, path: Path) -> str:
-        """What to call a file so that Spark reads just this one."""
+        """The name under which Spark reads just this file."""
         known = path.parent.resolve() / path.name
         if not _READABLE.fullmatch(known.name):
             ending = (
@@ -135,19 +135,8 @@ def _converting(paths: Sequence[Path], form: str | None, options: Mapping[str, A
 
 
 def _unused(events: Sequence[Event]) -> frozenset[str]:
-    """Fields in which no event says more than a reader would assume anyway."""
-
-    def says(event: Event, name: str) -> bool:
-        match name:
-            case "kind":
-                return event.kind != "local"
-            case "id":
-                return event.id != f"{event.process}#{event.seq}"
-            case "parents" | "control":
-                return bool(getattr(event, name))
-        return getattr(event, name) is not None
-
-    return frozenset(name for name in FIELDS if not any(says(event, name) for event in events))
+    """Fields in which no event states more than a reader would assume anyway."""
+    return frozenset(name for name in FIELDS if all(stated(event, name) is None for event in events))
 
 
 def files_of(spark: SparkSession, path: Path) -> list[Path]:
@@ -170,7 +159,7 @@ def files_of(spark: SparkSession, path: Path) -> list[Path]:
 
 
 def _committed(spark: SparkSession, folder: Path) -> list[Path]:
-    """What a stream has written to a folder and committed: others of its files may hold rows twice."""
+    """The files that a stream has committed to a folder: others may hold duplicate rows."""
     form = "parquet" if any(folder.glob("*.parquet")) else "text"
     try:
         uris = spark.read.format(form).load(f"file:{_escaped(folder.resolve())}").inputFiles()

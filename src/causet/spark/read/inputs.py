@@ -1,8 +1,8 @@
 """The user's own columns of a table, carried beside the events that are made of its rows.
 
-A table becomes a trace, whose columns have names and types of their own. `order` gives back what the user
-gave: each column under its own name, with its own value. Until then a column is called by its number, so that
-no name can be in the way of another.
+A table becomes a trace, whose columns have names and types of their own. `order` returns the columns of the
+input: each under its own name, with its own values. Until then a column is named by its number, so that names
+cannot clash.
 
 Rule: columns of Parquet keep their types, as far as Spark has them; of CSV and JSON Lines, columns of one
 type have it, and all others hold JSON.
@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from causet.errors import BadInput, quote
 from causet.formats.parquet import JSON, write_parquet
 from causet.formats.strict import compact
 from causet.formats.table import table_files
@@ -29,18 +28,6 @@ from causet.spark.columns import quoted
 from causet.spark.read.parquet import spark_type
 
 _PLAIN = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
-
-
-def check_own_names(names: Sequence[str], case_matters: bool, where: str) -> None:
-    """BadInput if Spark takes two columns for one."""
-    known: dict[str, str] = {}
-    for name in names:
-        first = known.setdefault(name if case_matters else name.lower(), name)
-        if first != name:
-            raise BadInput(
-                f"{where}: to Spark {quote(first)} and {quote(name)} are the same name; rename one, "
-                "or set spark.sql.caseSensitive to true"
-            )
 
 
 def _number(position: int) -> str:

@@ -1,9 +1,9 @@
 """JSON Lines in Spark, read with a schema that is certain before Spark reads a line.
 
-Spark's own reader guesses: the number 5 becomes the text "5" where other lines hold texts, and a line that it
-cannot read becomes nulls. So every line is checked first (`sources_lines`), which also tells what the fields
-hold: by the driver if there is little, else by all workers. Then Spark reads, with that schema, and told to
-fail where it reads anything else.
+Spark's own reader guesses: the number 5 becomes the string "5" where other lines hold strings, and a line
+that it cannot read becomes nulls. So every line is checked first (`formats.lines`), which also finds out what
+the fields hold: by the driver if there is little, otherwise by all workers. Then Spark reads with that
+schema, and fails if it meets anything else.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from pyspark.sql.types import DataType, NullType, StructField, StructType, Varia
 
 from causet.errors import BadInput
 from causet.files import MARK, Place, compressed, read_start
-from causet.kernels.json.kinds import KNOWN, MOST_FIELDS, Kinds, filled, type_of
-from causet.kernels.json.lines import Inspection, blocks, kinds_of, why_refused
-from causet.kernels.json.places import damage, place_of_inexact_time
+from causet.formats.kinds import MOST_FIELDS, Kinds
+from causet.formats.lines import Inspection, blocks, kinds_of, why_refused
+from causet.formats.places import damage, place_of_inexact_time
 from causet.spark.columns import quoted
 from causet.spark.read.columns import Typed
 from causet.spark.read.parts import Part
+from causet.spark.read.types import KNOWN, filled, type_of
 
 SMALL = 256 * 2**20
-"""Bytes that the driver checks by itself: sooner done than workers are started."""
+"""Bytes that the driver checks by itself: faster than starting workers."""
 PIECE = 64 * 2**20
 """Bytes that a worker checks at a time."""
 MOST_TASKS = 10_000
 HIDDEN = "Spark's workers cannot see this file; put it where all of them can read it"
 _RATIO = 10
-"""How much larger than itself a compressed file is taken to be."""
+"""The assumed ratio of compression."""
 _FOUND = "file int, start long, lines long, refused string, damaged boolean, kinds string"
 _JSON = {
     "lineSep": "\n",
@@ -49,14 +50,14 @@ def open_lines(spark: SparkSession, files: Sequence[Path], located: Sequence[str
     """
     for path in files:
         if read_start(path, len(MARK)) == MARK:
-            raise BadInput(f"{path}, line 1: the file begins with a byte order mark; save it without")
+            raise BadInput(f"{path}, line 1: the file begins with a byte order mark; save it without one")
     kinds = kinds_of(files) if _size(files) <= SMALL else _kinds_by_workers(spark, files)
     if kinds.fields is None:
         return None
     if "many" in kinds.plain:
         raise BadInput(
             f"{', '.join(map(str, files[:3]))}: there are more than {MOST_FIELDS:,} different fields, too "
-            "many for columns; put what has so many names into one field"
+            "many for columns; put them into one field that holds an object"
         )
     columns = _columns(files, kinds.fields)
 
@@ -90,7 +91,7 @@ def _size(files: Sequence[Path]) -> int:
 def _kinds_by_workers(spark: SparkSession, files: Sequence[Path]) -> Kinds:
     """The same, by all workers, each of which reads pieces of the files."""
     pieces = [
-        (number, str(path.parent.resolve() / path.name), start, end)  # the name tells what is compressed
+        (number, str(path.parent.resolve() / path.name), start, end)  # compression is known by the name
         for number, path in enumerate(files)
         for start, end in _pieces(path)
     ]
@@ -117,7 +118,7 @@ def _pieces(path: Path) -> list[tuple[int, int | None]]:
 
 
 def _inspect(batches: Iterator[Any]) -> Iterator[Any]:
-    """What pieces of files hold, or the first line of each that is no event."""
+    """What pieces of files hold, or the first line of each that is not an event."""
     import pyarrow as pa
 
     inspection = Inspection(few=0)

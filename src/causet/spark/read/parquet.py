@@ -1,8 +1,8 @@
 """Parquet in Spark: the footers, read by the driver, say what the columns are before Spark reads a row.
 
-Files with the same columns are one part. What `formats.parquet` does with values holds here too: NaN means
-null, a timestamp in the column `time` becomes the integer that it is, a column marked as JSON holds the
-values that its texts stand for, and checksums of pages are verified. Other columns keep their types.
+Files with the same columns are one part. Values are read as by `formats.parquet`: NaN means null, a timestamp
+in the column `time` becomes its integer, a column marked as JSON is decoded, and checksums of pages are
+verified. Other columns keep their types.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ from pyspark.sql.types import (
 
 from causet.errors import BadInput, Problem, quote
 from causet.formats.parquet import JSON, placed_rows
-from causet.kernels.json.kinds import KNOWN
+from causet.formats.schema import FIELDS
 from causet.spark.columns import quoted
-from causet.spark.read.columns import Typed, check_names, typed
+from causet.spark.read.columns import Typed, check_names, check_required, typed
 from causet.spark.read.parts import Part
+from causet.spark.read.types import KNOWN
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 """Where Spark leaves the types of what it wrote."""
@@ -60,7 +61,7 @@ class _Found:
     type: Any
     """as pyarrow has it"""
     json: bool
-    """texts that stand for values"""
+    """strings that are JSON"""
     variant: bool
     """a column of anything, which Spark wrote"""
     int96: bool
@@ -83,7 +84,9 @@ def open_rows(
     for found, numbers in groups.items():
         its_files = tuple(files[number] for number in numbers)
         try:
-            check_names([column.name for column in found], case_matters)
+            names = [column.name for column in found]
+            check_required(names)
+            check_names(names, case_matters, FIELDS)
             scan_types, columns = _columns(found)
         except Problem as problem:
             raise BadInput(f"{its_files[0]}: {problem}") from None
@@ -100,11 +103,11 @@ def _footer(path: Path) -> tuple[tuple[_Found, ...], int]:
             schema, metadata = file.schema_arrow, file.metadata
             int96 = {leaf.path for leaf in file.schema if leaf.physical_type == "INT96"}
     except (pa.ArrowException, OSError, ValueError):
-        next(placed_rows(path), None)  # which knows how to say it
+        next(placed_rows(path), None)  # raises the error that names the row
         raise
     repeated = [name for name in schema.names if schema.names.count(name) > 1]
     if repeated:
-        raise BadInput(f"{path}: the column {quote(repeated[0])} stands twice")
+        raise BadInput(f"{path}: the column {quote(repeated[0])} appears twice")
     variants = _variants((metadata.metadata or {}).get(_SPARK_SCHEMA))
     found = tuple(
         _Found(
@@ -146,7 +149,7 @@ def _columns(found: Sequence[_Found]) -> tuple[dict[str, DataType], dict[str, Ty
                     f"the column {quote(name)} is of type {error}, which Spark cannot read; leave it out"
                 ) from None
         spark_column = F.col(quoted(name))
-        if isinstance(reads, NullType):  # a field of the format's own that no row has is no column
+        if isinstance(reads, NullType):  # a field of the format that no row has gets no column
             if name not in KNOWN or name in ("process", "seq"):
                 columns[name] = typed(name, reads, F.lit(None))
             continue

@@ -19,11 +19,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DoubleType, LongType, NullType, VariantType
 
 from causet.errors import BadInput, Problem, quote
+from causet.formats.schema import EXACT, FIELDS
 from causet.formats.strict import decode, inspect
-from causet.formats.trace import FIELDS
-from causet.kernels.json.kinds import EXACT, common_type, filled
 from causet.spark.columns import quoted
-from causet.spark.read.columns import Typed, any_of, inexact, refused, why_no_event
+from causet.spark.read.columns import Typed, any_of, inexact, refused, why_refused
+from causet.spark.read.types import common_type, filled
 
 FILE, WITHIN, RANK, ORDER = "__causet_file", "__causet_within", "__causet_rank", "file_order"
 CHANGED = "the files of the trace changed while they were read"
@@ -37,17 +37,17 @@ class Part:
 
     files: tuple[Path, ...]
     scan: DataFrame
-    """as the files have it"""
+    """with the types of the files"""
     columns: Mapping[str, Typed]
     """how the events' columns come out of the scan"""
     read: Callable[[Mapping[str, DataType]], DataFrame] | None = None
     """scans the files with other types, if they are JSON Lines"""
     unit: str | None = None
-    """of the times, where the files tell"""
+    """of the times, where the files have it"""
 
     @property
     def lines(self) -> bool:
-        """Whether the files are JSON Lines, which are checked before; else they are Parquet."""
+        """Whether the files are JSON Lines, which were checked before; otherwise they are Parquet."""
         return self.read is not None
 
     def with_variants(self, names: AbstractSet[str]) -> Part:
@@ -63,7 +63,7 @@ class Part:
         )
 
     def wrong(self, types: Mapping[str, DataType]) -> Column:
-        """True in rows of the scan that are no events, or do not fit the types of the source."""
+        """True in rows of the scan that are not events, or do not fit the types of the source."""
         known = {name: self.columns[name] for name in FIELDS if name in self.columns}
         conditions = [found.lost for found in self.columns.values() if found.lost is not None]
         if not self.lines:
@@ -75,8 +75,8 @@ class Part:
     def needs_check(self, types: Mapping[str, DataType]) -> bool:
         return not self.lines or bool(self._widened(types))
 
-    def told(self, types: Mapping[str, DataType]) -> dict[str, Column]:
-        """The columns to look at in a row that is wrong: as they stand in the file where they do not fit."""
+    def shown(self, types: Mapping[str, DataType]) -> dict[str, Column]:
+        """The columns that explain why a row is wrong: with the values of the file where they do not fit."""
         names = {name for name, found in self.columns.items() if name in FIELDS or found.lost is not None}
         return {
             name: F.col(quoted(name)) if found.lost is not None else found.column
@@ -94,7 +94,7 @@ class Part:
                     inspect(name, decode(value))
                 except Problem as problem:
                     return f"field {quote(name)}: {problem}"
-        return why_no_event({name: value for name, value in row.items() if name in FIELDS})
+        return why_refused({name: value for name, value in row.items() if name in FIELDS})
 
     def _widened(self, types: Mapping[str, DataType]) -> set[str]:
         """Columns of integers that are floats in another part."""
@@ -157,8 +157,8 @@ def in_file_order(
 ) -> DataFrame:
     """The rows of all parts with `file_order`, which grows as they stand in the files.
 
-    `positions` says for each path under which Spark knows a file the how manieth it is of all. Files of lines
-    are read in splits, which the driver ranks first; rows of a split come in their order.
+    `positions` has the number of each file, by the path under which Spark knows it. Files of lines are read
+    in splits, which the driver ranks first; rows of a split come in their order.
     """
     splits = [split for part in parts for split in _splits(part)]
     order = sorted((positions.get(path_of(uri), len(positions)), start, uri) for uri, start in splits)

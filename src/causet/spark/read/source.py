@@ -1,7 +1,7 @@
-"""Where events come from: traces and logs of any format, as one DataFrame of one execution.
+"""Traces and logs of any format, as one DataFrame of one execution.
 
-What Spark is given was looked at before: `events` has exactly the types of the trace format, and what is
-wrong with a file is one sentence that names the file, the line or row, and the field. Traces (JSON Lines,
+Files are checked before Spark reads them: `events` has exactly the types of the trace format, and an error is
+one sentence that names the file, the line or row, and the field. Traces (JSON Lines,
 Parquet, folders of them) are read by Spark itself; logs of other formats are read by `formats` first.
 """
 
@@ -18,14 +18,13 @@ from pyspark.sql import functions as F
 from causet.errors import BadInput, Problem
 from causet.files import Place
 from causet.formats.execution import Fault
+from causet.formats.places import damage, places_of_event
 from causet.formats.registry import detect
-from causet.kernels.json.places import damage, places_of_event
+from causet.formats.schema import FIELDS
 from causet.spark.columns import input_names
-from causet.spark.read.columns import check_frame as check_frame
-from causet.spark.read.columns import check_names
-from causet.spark.read.columns import check_values as check_values
+from causet.spark.read.columns import check_names, check_required
 from causet.spark.read.files import Found, Scratch, files_of, imported
-from causet.spark.read.inputs import check_own_names, given_back
+from causet.spark.read.inputs import given_back
 from causet.spark.read.json import HIDDEN, open_lines
 from causet.spark.read.parquet import open_rows
 from causet.spark.read.parts import (
@@ -41,12 +40,12 @@ from causet.spark.start.errors import condition_of, from_spark, innermost, sente
 
 
 class Source:
-    """One execution as Spark reads it, for a `with`: some of it may be in files of our own."""
+    """One execution as Spark reads it, for a `with`: some of it may be in temporary files."""
 
     files: list[Path]
-    """what was read, folders taken apart, in the order given"""
+    """the files that were read, in the order given, with those of folders"""
     faults: list[Fault]
-    """of a log of another format; those of traces are for the checkers to find"""
+    """of a log of another format; those of traces are found by the checkers"""
     events: DataFrame
     """every field as a column: the format's own, as far as some event has them, then the others"""
 
@@ -68,32 +67,32 @@ class Source:
             raise BadInput(f"{named}: there is no event in it")
         self._types = common_types(self._parts)
         try:
-            check_names(self._types, _case_matters(spark))
+            check_required(self._types)
+            check_names(self._types, _case_matters(spark), FIELDS)
+            check_names(found.inputs or (), _case_matters(spark))
         except Problem as problem:
             raise BadInput(f"{named}: {problem}") from None
-        if found.inputs is not None:
-            check_own_names(found.inputs, _case_matters(spark), named)
         self.events = events_of(self._parts, self._types)
 
     def __enter__(self) -> Source:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
-        """An exception of Spark's about the input leaves the block as the sentence that it is."""
+        """Turn an exception of Spark about the input into a sentence."""
         found = None if error is None else self.sentence(error)
         self.close()
         if found is not None and found is not error:
             raise found from error
 
     def close(self) -> None:
-        """Remove what was written to read it; the events cannot be read any more then."""
+        """Remove temporary files; the events cannot be read afterwards."""
         self._scratch.close()
 
     def given_back(self, rows: DataFrame, added: Sequence[str]) -> tuple[DataFrame, dict[str, str]]:
-        """Rows that were made of the events, with the columns that the user gave and those that were added;
-        and what those of the user's are called that have the name of an added one.
+        """These rows with the columns of the input and the added ones; and the new names of input columns
+        that have the name of an added one.
 
-        A table's columns are the user's if it was opened with `own_columns`; else the rows are as they are.
+        Only a table that was opened with `own_columns` has columns of its own; other rows stay as they are.
         """
         if self._found.inputs is None:
             return rows, {}
@@ -103,7 +102,7 @@ class Source:
     # ------------------------------------------------------------ what is wrong
 
     def check(self) -> None:
-        """BadInput names the first row of Parquet that is no event. One job for each set of columns; JSON
+        """BadInput names the first row of Parquet that is not an event. One job for each set of columns; JSON
         Lines were checked when they were opened."""
         for part in self._parts:
             if part.needs_check(self._types):
@@ -114,9 +113,9 @@ class Source:
 
     def _check(self, part: Part) -> None:
         wrong = part.scan.filter(part.wrong(self._types))
-        told = [column.alias(name) for name, column in part.told(self._types).items()]
+        shown = [column.alias(name) for name, column in part.shown(self._types).items()]
         if part.lines:
-            row = wrong.select(*told).head()
+            row = wrong.select(*shown).head()
             if row is not None:
                 where = self.place_of(row["process"], row["seq"])
                 raise BadInput(f"{where[0]}: {part.why(row.asDict(), self._types)}")
@@ -125,12 +124,12 @@ class Source:
         found = wrong.groupBy(file.alias("file")).agg(F.min(number).alias("row")).collect()
         if found:
             first = min(found, key=lambda row: (self._position(row["file"]), row["row"]))
-            (row,) = wrong.filter((file == first["file"]) & (number == first["row"])).select(*told).collect()
+            (row,) = wrong.filter((file == first["file"]) & (number == first["row"])).select(*shown).collect()
             place = Place(str(self._original(first["file"])), first["row"] + 1, "row")
             raise BadInput(f"{place}: {part.why(row.asDict(), self._types)}")
 
     def sentence(self, error: BaseException) -> BadInput | None:
-        """What an exception of Spark's says about the input, or about reading it; None if it is about
+        """The error for an exception of Spark about the input, or about reading it; None if it is about
         something else."""
         if isinstance(error, BadInput):
             return error
@@ -149,21 +148,21 @@ class Source:
     # ------------------------------------------------------------ where things stand
 
     def in_file_order(self) -> DataFrame:
-        """The events with `file_order`, which grows in the order in which they stand in the files."""
+        """The events with `file_order`, which grows in the order of the files and of the rows in them."""
         try:
             return in_file_order(self._spark, self._parts, self._types, self._positions())
         except Exception as error:
             raise self.sentence(error) or error from None
 
     def place_of(self, process: str, seq: int) -> list[str]:
-        """Where the events with this process and seq stand, such as `trace.jsonl, line 17`."""
+        """The places of events with this process and seq, such as `trace.jsonl, line 17`."""
         return self._places(places_of_event(self._searched(), process, seq))
 
     def _searched(self) -> list[Path]:
         return [] if self._found.imported else self._found.traces
 
     def _places(self, found: list[str]) -> list[str]:
-        """The places, or else all that is known: the files."""
+        """The places; if they are not known, the files."""
         return found or [str(path) for path in self.files[:3]]
 
     def _positions(self) -> dict[str, int]:
@@ -208,7 +207,7 @@ def open_trace(
     own_columns: bool = False,
     **options: Any,
 ) -> Source:
-    """The execution in these files and folders, checked as far as `Source.check` says.
+    """The execution in these files and folders, checked as described in `Source.check`.
 
     `form` and `options` are those of `formats.registry.read_executions`. With `own_columns` a table's own
     columns can be given back (`Source.given_back`). BadInput if something cannot be read, if there is no

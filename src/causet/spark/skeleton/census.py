@@ -17,8 +17,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.window import Window
 
-from causet.errors import BadInput, quote
+from causet.errors import BadInput, Problem, quote
+from causet.formats.schema import SCHEMA
 from causet.model import KINDS
+from causet.spark.read.columns import check_required, check_type
 
 Array = np.ndarray[Any, Any]
 
@@ -30,22 +32,14 @@ RANK = f"{RESERVED}rank"
 NUMBER = f"{RESERVED}number"
 _NAME, _FIRST = f"{RESERVED}name", f"{RESERVED}first"
 
-_TYPES = {
-    "kind": T.StringType(),
-    "id": T.StringType(),
-    "message": T.StringType(),
-    "to": T.ArrayType(T.StringType()),
-    "parents": T.ArrayType(T.StringType()),
-    "time": T.LongType(),
-    "control": T.BooleanType(),
-}
+_USED = ("process", "seq", "time", "kind", "id", "message", "control", "to", "parents")
 
 
 def field(events: DataFrame, name: str) -> Column:
     """A column of the trace format; null where this trace has none of that name."""
     if name in events.columns:
         return F.col(f"`{name}`")
-    return F.lit(None).cast(_TYPES[name])
+    return F.lit(None).cast(SCHEMA[name].type)
 
 
 def kind_number(events: DataFrame) -> Column:
@@ -189,25 +183,10 @@ def check_columns(events: DataFrame) -> None:
     ours = next((name for name in events.columns if name.startswith(RESERVED)), None)
     if ours is not None:
         raise BadInput(f"there is a column {quote(ours)}; names that begin with {RESERVED} are taken")
-    for name in ("process", "seq"):
-        if name not in events.columns:
-            raise BadInput(f"there is no column {quote(name)}; a trace has at least process and seq")
-    wanted: dict[str, tuple[type[T.DataType], ...]] = {
-        "process": (T.StringType,),
-        "seq": (T.LongType, T.IntegerType, T.ShortType, T.ByteType),
-        "time": (T.LongType, T.IntegerType, T.ShortType, T.ByteType, T.DoubleType, T.FloatType, T.NullType),
-        "kind": (T.StringType, T.NullType),
-        "id": (T.StringType, T.NullType),
-        "message": (T.StringType, T.NullType),
-        "control": (T.BooleanType, T.NullType),
-    }
-    for name, kinds in wanted.items():
-        if name in events.columns and not isinstance(events.schema[name].dataType, kinds):
-            found = events.schema[name].dataType.simpleString()
-            raise BadInput(f"column {quote(name)} is of type {found}, which no trace has there")
-    for name in ("to", "parents"):
-        if name in events.columns:
-            kind = events.schema[name].dataType
-            item = kind.elementType if isinstance(kind, T.ArrayType) else kind
-            if item is kind or not isinstance(item, T.StringType | T.NullType):
-                raise BadInput(f"column {quote(name)} is of type {kind.simpleString()}, not array<string>")
+    try:
+        check_required(events.columns)
+        for name in _USED:
+            if name in events.columns:
+                check_type(name, events.schema[name].dataType)
+    except Problem as problem:
+        raise BadInput(str(problem)) from None

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from causet.errors import BadInput, printable, quote
-from causet.formats.execution import GAP, MOST_TOLD, UNKNOWN_PARENT, Fault
+from causet.formats.execution import GAP, MOST_PLACES, UNKNOWN_PARENT, Fault
 from causet.formats.sound import TWO_EVENTS, TWO_IDS, TWO_SENDS
 from causet.spark.skeleton.census import RANK, Census, field
 from causet.spark.skeleton.skeleton import (
@@ -121,7 +121,7 @@ def log_faults(
         found.append(_gaps(numbered))
     for kind, told in (kinds or LOG_FAULTS).items():
         if kind in notes.counts:
-            examples = notes.examples[kind][:MOST_TOLD]
+            examples = notes.examples[kind][:MOST_PLACES]
             named = names_of(numbered, census, [number for number, _ in examples])
             places = tuple(_place(kind, named[number][0], text) for number, text in examples)
             found.append(Fault(told, notes.counts[kind], places))
@@ -152,6 +152,6 @@ def _gaps(numbered: DataFrame) -> Fault:
     places = tuple(
         f"process {quote(row.process)}: {row.hole}"
         + (f" to {row.first - 1}" if row.first - 1 > row.hole else "")
-        for row in holes.limit(MOST_TOLD).collect()
+        for row in holes.limit(MOST_PLACES).collect()
     )
     return Fault(GAP, holes.count(), places)

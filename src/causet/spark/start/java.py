@@ -31,6 +31,7 @@ from tempfile import gettempdir, mkdtemp
 from typing import NamedTuple
 
 from causet.errors import BadInput
+from causet.files import replacing
 
 OLDEST = 17
 """Spark 4 runs on Java 17 and newer."""
@@ -110,10 +111,9 @@ def write_once(path: Path, text: str, mode: int = 0o644) -> Path:
     """A small file of ours in the cache, made anew where it is not as it should be."""
     if not path.is_file() or path.read_text() != text:
         path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_name(f".{path.name}.{os.getpid()}")
-        fresh.write_text(text)
-        fresh.chmod(mode)
-        fresh.replace(path)
+        with replacing(path) as fresh:
+            fresh.write_text(text)
+            fresh.chmod(mode)
     return path
 
 

@@ -1,10 +1,8 @@
-"""Lines of a trace checked as strictly as `formats.trace` checks them, and many times as fast.
+"""Lines of a trace checked as strictly as `formats.trace` checks them, but many times faster.
 
-The authority is `event_of`, which takes its time for each line. But the lines of a log resemble each other: a
-kernel (`sources_scan`) goes through the bytes and vouches for lines that hold nothing but what was accepted
-before in such places. All others go to the authority, and the kernel learns from those that it accepts.
-
-Nothing here depends on Spark.
+The authority is `event_of`, which is slow. But the lines of a log resemble each other: a kernel
+(`kernels.json.scan`) goes through the bytes and vouches for lines that hold only what was accepted before in
+the same fields. All others go to the authority, and the kernel learns from those that it accepts.
 """
 
 from __future__ import annotations
@@ -17,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from causet.errors import BadInput, Problem
 from causet.files import MAX_LINE, Place, compressed, numbered_lines
+from causet.formats.kinds import Kinds
 from causet.formats.strict import decode_record
 from causet.formats.trace import event_of
-from causet.kernels.json.kinds import Kinds
 
 if TYPE_CHECKING:
     from causet.kernels.json.scan import Scanner
@@ -29,9 +27,9 @@ BLOCK = 4 * 2**20
 
 
 class Inspection:
-    """The lines that were seen so far, all of them good: `kinds` says what they hold.
+    """The valid lines that were seen so far: `kinds` describes what they hold.
 
-    The first `few` bytes are checked before the kernel is loaded, which takes a while.
+    The first `few` bytes are checked without the kernel, which takes a while to load.
     """
 
     def __init__(self, few: int = 2**20) -> None:
@@ -41,7 +39,7 @@ class Inspection:
         self._seen = 0
 
     def first_refused(self, block: bytes) -> tuple[int, int] | None:
-        """Where the first line stands that is no event, without its end; None if all are good or blank.
+        """Start and end of the first line that is not an event; None if all are valid or blank.
 
         The block holds whole lines, none longer than `MAX_LINE`.
         """
@@ -90,7 +88,7 @@ def _end_of_text(block: bytes) -> int:
 
 
 def why_refused(line: bytes) -> str | None:
-    """What is wrong with a line, in the words of the trace format."""
+    """The reason why the trace format refuses a line; None if it does not."""
     try:
         event_of(decode_record(line))
     except Problem as problem:
@@ -112,7 +110,7 @@ def blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes
                     return
                 if not data.endswith(b"\n"):
                     data += stream.readline(MAX_LINE + 2)
-                # Only the last line of a block can be so long.
+                # Only the last line of a block can be too long.
                 if len(data) - data.rfind(b"\n", 0, len(data) - 1) > MAX_LINE:
                     last = data[data.rfind(b"\n", 0, len(data) - 1) + 1 :]
                     if len(last.rstrip(b"\r\n")) > MAX_LINE:
@@ -123,13 +121,13 @@ def blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes
                 return
     except (OSError, ValueError, EOFError, zlib.error):
         pass
-    for _ in numbered_lines(path):  # which knows how to say it
+    for _ in numbered_lines(path):  # raises the error that names the line
         pass
     raise BadInput(f"{path} cannot be read: it changed meanwhile")
 
 
 def kinds_of(files: Iterable[Path]) -> Kinds:
-    """What the lines of these files hold; BadInput names the first that is no event, or what is damaged."""
+    """What the lines of these files hold; BadInput names the first that is not an event, or the damage."""
     inspection = Inspection()
     for path in files:
         number = 1

@@ -1,7 +1,7 @@
 r"""ShiViz logs, written: a file that begins with its own parser and delimiter, and that `read_shiviz` reads
 back without loss.
 
-One line is one event, its cells parted by tabs, the clock last: so every line is an entry whatever its texts
+One line is one event, its cells separated by tabs, the clock last: every line is an entry, whatever its texts
 hold, no expression has to search, and no blank is lost at the ends of the file, which ShiViz trims. Fields
 that are plain text have cells of their own, which ShiViz shows. What has none (a text of several lines, the
 kind and message of a send, numbers, ids that are not `host:value`) stands as JSON in the cell `causet`.
@@ -21,11 +21,11 @@ from typing import IO, Any
 
 from causet.errors import BadInput, quote
 from causet.files import new_file
-from causet.formats.clocks import Point, vector_clocks
 from causet.formats.execution import Execution, plain_name
-from causet.formats.shiviz import GROUPS, MAX_BYTES, MAX_LINE, REST
+from causet.formats.schema import FIELDS
+from causet.formats.shiviz.clocks import Point, vector_clocks
+from causet.formats.shiviz.read import GROUPS, MAX_BYTES, MAX_LINE, REST
 from causet.formats.strict import encodes
-from causet.formats.trace import FIELDS
 from causet.model import Event
 
 DELIMITER = r"^=== (?<trace>.*) ===$"

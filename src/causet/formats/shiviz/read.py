@@ -14,7 +14,7 @@ Rule: happened-before of the events, where both are in the log, is exactly the o
 are called `host:value`, with the host's own clock entry, which is also their seq.
 
 A host that restarts and counts from 1 again is bad input, and no option splits it in two: a clock keeps the
-largest value of each host, so whoever knew 10 of the first run and hears 3 from the second still says 10.
+largest value of each host, so a host that knew 10 of the first run and learns 3 from the second still has 10.
 That it was caused by the second run is not in the log, and nothing can bring it back.
 """
 
@@ -29,11 +29,12 @@ from typing import Any
 
 from causet.errors import BadInput, Problem, quote
 from causet.files import Place, read_whole, text_of
-from causet.formats.clocks import Causes, Clock, Point, direct_causes
 from causet.formats.execution import BACKWARDS, FORGETS, UNMATCHED, Execution, FaultLog, assemble, extra_name
-from causet.formats.jsregex import Expression, Match, find_all, translate
+from causet.formats.schema import FIELDS
+from causet.formats.shiviz.clocks import Causes, Clock, Point, direct_causes
+from causet.formats.shiviz.jsregex import Expression, Match, find_all, translate
 from causet.formats.strict import INT64, decode, decode_record, inspect_all, is_integer
-from causet.formats.trace import FIELDS, event_of
+from causet.formats.trace import event_of
 from causet.model import Event
 
 MAX_BYTES = 64 * 2**20
@@ -54,8 +55,8 @@ def read_shiviz(
 ) -> list[Execution]:
     """The executions of a log, in its order.
 
-    Without a parser, the file must begin with one. Bad input: an expression that is none, a parser that
-    matches nothing, a clock that is no JSON object of counts or lacks its own host, a clock value used twice,
+    Without a parser, the file must begin with one. Bad input: an invalid expression, a parser that
+    matches nothing, a clock that is not an object of counts or lacks its own host, a duplicate clock value,
     a cycle. Log faults: lines that no match touches, values of a host that are not in the log, clocks that
     contradict each other.
     """
@@ -135,7 +136,7 @@ def _text(path: Path) -> str:
 
 
 def _pieces(log: _Log, begin: int, delimiter: Expression | None) -> list[_Piece]:
-    """The executions' texts, those without anything in them left out."""
+    """The texts of the executions, without empty ones."""
     cuts = find_all(delimiter, log.text, [(begin, len(log.text))], "the delimiter")[0] if delimiter else []
     pieces = []
     name, start = "", begin
@@ -286,7 +287,7 @@ def _events(entries: Mapping[Point, _Entry], causes: Mapping[Point, Causes]) -> 
     events = []
     for point, entry in entries.items():
         rest = dict(entry.rest)
-        # A receive's own send is no parent: it is known by its message.
+        # A receive's own send is not a parent: it is known by its message.
         own_send = sends.get(rest.get("message")) if rest.get("kind") in ("receive", "deliver") else None
         parents = [ids[cause] for cause in causes[point].known if ids[cause] != own_send]
         parents += [_id(cause) for cause in causes[point].lost]

@@ -1,7 +1,6 @@
-"""Text as a terminal shows it: columns, escapes, cuts. Every text of a drawing passes through here.
+"""Text fitted into the columns of a terminal: escaped, cut, wrapped. Every text of a drawing passes here.
 
-All of it comes from files that anybody may have written: what could move the cursor, hide or reorder text is
-shown escaped.
+It comes from files that anyone may have written: what could move the cursor, hide or reorder text is escaped.
 """
 
 from __future__ import annotations
@@ -9,9 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
-from causet.escapes import columns as columns
-from causet.escapes import escaped
-from causet.escapes import width_of as width_of
+from causet.escapes import columns, escaped, width_of
 
 
 def plain(text: str, ascii: bool = False) -> str:
@@ -24,7 +21,7 @@ def plain(text: str, ascii: bool = False) -> str:
 
 
 def cut(text: str, most: int, more: str = "…", tail: int = 0) -> str:
-    """The text in at most so many columns; if it must be cut, `tail` of them keep its end.
+    """The text in at most `most` columns; if it must be cut, `tail` of them keep its end.
 
     >>> cut("a long story", 6), cut("a long story", 6, tail=2)
     ('a lon…', 'a l…ry')
@@ -38,8 +35,8 @@ def cut(text: str, most: int, more: str = "…", tail: int = 0) -> str:
 
 def start_of(text: str, most: int) -> str:
     used = 0
-    for position, letter in enumerate(text):
-        used += width_of(letter)
+    for position, character in enumerate(text):
+        used += width_of(character)
         if used > most:
             return text[:position]
     return text

@@ -2,8 +2,8 @@ r"""Regular expressions in JavaScript's syntax, run by Python within bounds.
 
 ShiViz applies its expressions with the flags `gm` to the text of an execution. What differs between the two
 languages and can be said in Python is translated: named groups, `\d \w \b` that know ASCII only and
-JavaScript's own `\s`; `.`, `^` and `$` at JavaScript's four line ends; `{` that is no repetition; `[]` and
-`[^]`; escapes of letters that mean nothing; references to groups that took no part. What remains: a
+JavaScript's own `\s`; `.`, `^` and `$` at JavaScript's four line ends; `{` that is not a repetition; `[]` and
+`[^]`; escapes of letters without a meaning; references to groups that took no part. What remains: a
 character beyond U+FFFF counts as one, not as two; a group inside a repetition keeps what it matched last,
 also where its last turn did not match it; a repetition of what can match nothing may end at another turn; a
 look-behind must have a fixed width.
@@ -95,7 +95,7 @@ def translate(source: str, what: str = "the parser") -> Expression:
         message = error.msg if isinstance(error, re.error) else str(error)
         raise BadInput(f"{what} {quote(source)}: {message}") from None
     except RecursionError:
-        raise BadInput(f"{what} {quote(source)}: groups stand too deep within each other") from None
+        raise BadInput(f"{what} {quote(source)}: groups are nested too deep") from None
     return Expression(source, pattern, tuple(translator.names), tuple(translator.names.values()))
 
 
@@ -127,7 +127,7 @@ class _Translator:
             if found[0] == "(":
                 continue
             if not found[2] or not _NAME.fullmatch(found[1]):
-                raise _Wrong(f"{quote(found[1])} is no name for a group")
+                raise _Wrong(f"{quote(found[1])} is not a name for a group")
             if found[1] in self.names:
                 raise _Wrong(f"two groups are called {quote(found[1])}")
             self.names[found[1]] = self.groups
@@ -198,7 +198,7 @@ class _Translator:
         if self._take("?<"):
             self.at = self.source.index(">", self.at) + 1
         elif self._take("?"):
-            raise _Wrong(f"(?{self.source[self.at : self.at + 1]} is no JavaScript")
+            raise _Wrong(f"(?{self.source[self.at : self.at + 1]} is not JavaScript")
         self._opened += 1
         self._open.append(self._opened)
         return "("

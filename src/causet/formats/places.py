@@ -1,6 +1,6 @@
-"""Where something stands in the files, found by reading their bytes: for sentences about bad input only.
+"""Where an event is in the files, found by reading their bytes: for errors about bad input only.
 
-Rule: the bytes are searched first, and only lines that may be meant are decoded, so that a place at the end
+Rule: the bytes are searched first, and only candidate lines are decoded, so that finding an event at the end
 of five million lines takes a second or two.
 """
 
@@ -15,19 +15,19 @@ from typing import Any
 
 from causet.errors import BadInput, Problem
 from causet.files import Place
+from causet.formats.lines import blocks, kinds_of
+from causet.formats.schema import EXACT
 from causet.formats.strict import decode_record
 from causet.formats.trace import event_of
-from causet.kernels.json.kinds import EXACT
-from causet.kernels.json.lines import blocks, kinds_of
 from causet.model import Event
 
 MOST = 10
-"""Places that are told."""
+"""Places that are reported."""
 _ESCAPE = re.compile(rb"\\")
 
 
 def places_of_event(files: Sequence[Path], process: str, seq: int) -> list[str]:
-    """Where events with this process and seq stand."""
+    """The places of events with this process and seq."""
     return _places(
         files,
         [_text(process), _seq(seq)],
@@ -37,7 +37,7 @@ def places_of_event(files: Sequence[Path], process: str, seq: int) -> list[str]:
 
 
 def place_of_inexact_time(files: Sequence[Path]) -> tuple[Place, Event] | None:
-    """The first event in JSON Lines whose time is an integer that no float stands for."""
+    """The first event in JSON Lines whose time is an integer without an exact float."""
     wanted = (
         (place, event)
         for path in files
@@ -48,7 +48,7 @@ def place_of_inexact_time(files: Sequence[Path]) -> tuple[Place, Event] | None:
 
 
 def _text(text: str) -> re.Pattern[bytes]:
-    """The text as JSON, in the two ways in which it is usually written."""
+    """The string as JSON, in the two ways in which it is usually written."""
     ways = {json.dumps(text, ensure_ascii=ascii).encode("utf-8", "replace") for ascii in (True, False)}
     return re.compile(b"|".join(map(re.escape, sorted(ways))))
 
@@ -65,8 +65,7 @@ def _places(
 ) -> list[str]:
     """The first places of wanted events: lines that match all patterns, rows with the values of one of these.
 
-    What is looked for stands twice. If it is found once, it is written in some unusual way in the other
-    place, which takes an escape.
+    There are at least two. If only one is found, the other is written in an unusual way, with an escape.
     """
     found = _found(files, patterns, wanted, rows)
     if len(found) < 2:
@@ -139,7 +138,7 @@ def _rows(path: Path, wanted: Mapping[str, object]) -> Iterator[Place]:
 
 
 def damage(path: Path) -> BadInput | None:
-    """What is wrong with a file, found by reading it to its end; None if it is good."""
+    """The error that reading a file to its end raises; None if it is valid."""
     try:
         if _is_parquet(path):
             _read_rows(path)
@@ -160,5 +159,5 @@ def _read_rows(path: Path) -> None:
             for _ in file.iter_batches(batch_size=1 << 16):
                 pass
     except Exception:
-        for _ in placed_rows(path):  # which knows how to say it
+        for _ in placed_rows(path):  # raises the error that names the row
             pass

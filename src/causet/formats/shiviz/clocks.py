@@ -10,12 +10,13 @@ that are in the log, and none of them follows from the others.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from causet.errors import BadInput
-from causet.formats.trace import direct_causes as causes_of
+from causet.formats.causality import causal_order
+from causet.formats.causality import direct_causes as causes_of
 from causet.model import Event
 
 Clock = Mapping[str, int]
@@ -112,7 +113,7 @@ def vector_clocks(
     causes = causes_of(events)
     clocks: list[dict[str, int]] = [{} for _ in events]
     entries = 0
-    for number in _causal(causes):
+    for number in causal_order(causes):
         clock = clocks[number]
         for cause in causes[number]:
             _raise_to(clock, clocks[cause])
@@ -126,28 +127,6 @@ def vector_clocks(
                 "ShiViz is for logs that fit a screen"
             )
     return clocks
-
-
-def in_causal_order(events: Sequence[Event]) -> Iterator[int]:
-    """The positions of the events, each after its causes. The events have no cycle."""
-    return _causal(causes_of(events))
-
-
-def _causal(causes: Sequence[Sequence[int]]) -> Iterator[int]:
-    """Kahn: whatever has no cause left comes next."""
-    effects: list[list[int]] = [[] for _ in causes]
-    for effect, its_causes in enumerate(causes):
-        for cause in its_causes:
-            effects[cause].append(effect)
-    waiting_for = [len(its_causes) for its_causes in causes]
-    free = [number for number, count in enumerate(waiting_for) if not count]
-    while free:
-        number = free.pop()
-        yield number
-        for effect in effects[number]:
-            waiting_for[effect] -= 1
-            if not waiting_for[effect]:
-                free.append(effect)
 
 
 def _raise_to(clock: dict[str, int], other: Clock) -> None:
