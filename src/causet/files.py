@@ -11,7 +11,7 @@ import os
 import secrets
 import shutil
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -82,6 +82,23 @@ def check_twice_readable(path: Path) -> None:
     """BadInput for a pipe and the like: it can be read only once."""
     if path.exists() and not path.is_file():
         raise BadInput(f"{path} is not a regular file, and has to be read twice; write it to a file first")
+
+
+def files_in(path: Path, is_wanted: Callable[[str], bool], what: str) -> list[Path]:
+    """The file at a path; in a folder, those with wanted names, except names that begin with . or _.
+
+    BadInput if there are none, or if the folder cannot be read; `what` describes the files.
+    """
+    if not path.is_dir():
+        return [path]
+    try:
+        names = sorted(each for each in path.iterdir() if is_wanted(each.name))
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {reason(error)}") from None
+    found = [each for each in names if not each.name.startswith((".", "_"))]
+    if not found:
+        raise BadInput(f"{path}: there is no {what}")
+    return found
 
 
 def text_of(path: Path, data: bytes) -> str:

@@ -113,8 +113,8 @@ def test_sequence_is_the_place_in_the_source_where_it_is_a_number(tmp_path: Path
     assert [place[1] for place in told(from_zero)] == [2, 1]
     words = read(tmp_path, event("a", "x", sequence="9"), event("a", "y", sequence="later"))
     assert [place[1] for place in told(words)] == [1, 2]
-    assert refusal(tmp_path, event("a", "x", sequence="5"), event("a", "y", sequence="5")).startswith(
-        'events.jsonl, line 2: field "seq": an event with process and seq "a", 5 is already in '
+    assert refusal(tmp_path, event("a", "x", sequence="5"), event("a", "y", sequence="5")) == (
+        'events.jsonl, line 1 and events.jsonl, line 2: two events have process "a" and seq 5'
     )
 
 

@@ -184,7 +184,7 @@ def test_faults_of_a_trace_are_counted_with_their_lines(tmp_path: Path) -> None:
 def test_bad_input_of_a_trace_is_told_as_ever(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text('{"process":"p","seq":1}\n{"process":"p","seq":1}\n')
     assert refused(lambda: read_executions(tmp_path / "x.jsonl"), tmp_path) == (
-        'x.jsonl, line 2: field "seq": an event with process and seq "p", 1 is already in x.jsonl, line 1'
+        'x.jsonl, line 1 and x.jsonl, line 2: two events have process "p" and seq 1'
     )
     (tmp_path / "x.jsonl").write_text('{"process":"p","seq":1,"parents":["p#2"]}\n{"process":"p","seq":2}\n')
     assert refused(lambda: read_executions(tmp_path / "x.jsonl"), tmp_path) == (
@@ -294,7 +294,7 @@ def test_cells_may_hold_quotes_and_lines(tmp_path: Path) -> None:
         ("key\n1\n", 't.csv: there is no column "id"; there are key'),
         ('id\n"1', "t.csv, line 2: this is not CSV: unexpected end of data"),
         ('id\n"1"x', "t.csv, line 2: this is not CSV: ',' expected after '\"'"),
-        ("id\n1\n1\n", 't.csv, line 3: field "id": an event with the id "1" is already in'),
+        ("id\n1\n1\n", 't.csv, line 3: two events have the id "1"'),
         ("id,t\n1,noon\n", 't.csv, line 2: field "t": "noon" is not a time such as'),
         ("id,t\n1,99999999999999999999\n", 't.csv, line 2: field "t" must be a time, not '),
         ("id,t\n1,1e999\n", 't.csv, line 2: field "t" must be a time, not Infinity'),
@@ -388,7 +388,7 @@ def test_a_table_has_the_same_events_in_every_form(name: str, tmp_path: Path) ->
     ("change", "columns", "said"),
     [
         ({"key": None}, {}, 'field "key" must be a string that is not empty, not null'),
-        ({"key": "x"}, {}, 'field "id": an event with the id "x" is already in'),
+        ({"key": "x"}, {}, 'two events have the id "x"'),
         ({"who": None}, {"process": "who"}, 'field "who" must be a string that is not empty, not null'),
         ({"at": "noon"}, {"time": "at"}, 'field "at": "noon" is not a time such as'),
         ({"at": "0"}, {"seq": "at"}, 'field "at" must be an integer from 1, not'),
@@ -402,7 +402,7 @@ def test_bad_values_of_a_table_are_told_in_the_same_words_in_every_form(
     path = as_table(tmp_path / name, [*texts[:2], {**texts[2], **change}])
     place = {"t.csv": "t.csv, line 4", "t.jsonl": "t.jsonl, line 3", "t.parquet": "t.parquet, row 3"}[name]
     found = refused(lambda: read_executions(path, "events", id="key", **columns), tmp_path)
-    assert found.startswith(f"{place}: {said}")
+    assert f"{place}: {said}" in found
 
 
 def test_a_column_of_nulls_is_a_column_and_one_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -271,35 +271,37 @@ def test_a_long_value_is_cut_in_the_sentence(tmp_path: Path) -> None:
     [
         (
             ['{"process":"p","seq":1}', '{"process":"p","seq":1,"id":"other"}'],
-            'field "seq": an event with process and seq "p", 1 is already in',
+            'two events have process "p" and seq 1',
         ),
         (
             ['{"process":"p","seq":1,"id":"x"}', '{"process":"q","seq":1,"id":"x"}'],
-            'field "id": an event with the id "x" is already in',
+            'two events have the id "x"',
         ),
         (
             [
                 '{"process":"p","seq":1,"kind":"send","message":"m","to":["q"]}',
                 '{"process":"q","seq":1,"kind":"send","message":"m","to":["p"]}',
             ],
-            'field "message": a send of the message "m" is already in',
+            'the message "m" is sent twice',
         ),
     ],
 )
 def test_what_must_be_unique_is_unique_over_all_files(lines: list[str], said: str, tmp_path: Path) -> None:
-    assert refusal(tmp_path, "\n".join(lines)) == f"t.jsonl, line 2: {said} {tmp_path / 't.jsonl'}, line 1"
+    assert (
+        refusal(tmp_path, "\n".join(lines)) == f"t.jsonl, line 1 and {tmp_path / 't.jsonl'}, line 2: {said}"
+    )
     first, second = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
     first.write_text(lines[0])
     second.write_text(lines[1])
     with pytest.raises(BadInput) as refused:
         read_trace([first, second])
-    assert str(refused.value) == f"{second}, line 1: {said} {first}, line 1"
+    assert str(refused.value) == f"{first}, line 1 and {second}, line 1: {said}"
 
 
 def test_a_file_given_twice_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     write_trace(path, [Event("p", 1)])
-    with pytest.raises(BadInput, match='process and seq "p", 1 is already in'):
+    with pytest.raises(BadInput, match='two events have process "p" and seq 1'):
         read_trace([path, path])
 
 

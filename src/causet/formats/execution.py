@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from causet.errors import BadInput, Problem, quote
+from causet.errors import BadInput, quote
 from causet.files import Place
 from causet.formats.causality import check_acyclic, links_of
 from causet.formats.schema import FIELDS
-from causet.formats.trace import Once
+from causet.formats.sound import distinct
 from causet.model import Event
 
 GAP = "gap in seq"
@@ -95,14 +95,9 @@ def assemble(
     `hint` is added to the sentence about a cycle, which may have a reason of its own in a format.
     """
     faults = faults or FaultLog()
-    once = Once()
     events: list[Event] = []
     places: list[Place] = []
-    for place, event in placed:
-        try:
-            once.check(event, place)
-        except Problem as error:
-            raise BadInput(f"{place}: {error}") from None
+    for place, event in distinct(placed):
         events.append(event)
         places.append(place)
     try:

@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple, overload
 
 from causet.errors import BadInput, quote, reason
 from causet.files import Place
-from causet.formats.execution import Execution, assemble
+from causet.formats.execution import Execution, assemble, other_processes
 from causet.model import Event
 
 SUBJECT = 1_000
@@ -117,22 +117,16 @@ def _age(commit: Commit) -> tuple[int, str]:
 def _events(
     path: Path, commits: Sequence[Commit], positions: Mapping[str, Position]
 ) -> Iterable[tuple[Place, Event]]:
+    where = {name: (f"line-{line:05}", seq) for name, (line, seq) in positions.items()}
     for number, commit in enumerate(commits, start=1):
-        own = positions[commit.hash]
-        parents = [
-            parent
-            for parent in dict.fromkeys(commit.parents)
-            if parent not in positions
-            or positions[parent].line != own.line
-            or positions[parent].seq >= own.seq
-        ]
+        process, seq = where[commit.hash]
         yield (
             Place(str(path), number, "commit"),
             Event(
-                f"line-{own.line:05}",
-                own.seq,
+                process,
+                seq,
                 id=commit.hash,
-                parents=tuple(parents),
+                parents=other_processes(process, seq, commit.parents, where),
                 time=commit.time,
                 text=commit.subject,
             ),

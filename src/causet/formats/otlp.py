@@ -27,7 +27,7 @@ from typing import Any, Literal, get_args
 from causet.errors import BadInput, Problem, quote
 from causet.files import Place
 from causet.formats.documents import documents
-from causet.formats.execution import ENDS_FIRST, NO_END, TWICE, Execution, FaultLog, assemble
+from causet.formats.execution import ENDS_FIRST, NO_END, TWICE, Execution, FaultLog, assemble, other_processes
 from causet.formats.strict import INT64, is_integer
 from causet.model import Event
 
@@ -260,22 +260,17 @@ def _enum(holder: dict[str, Any], name: str, prefix: str, names: tuple[str, ...]
 def _events(spans: dict[str, _Span]) -> Iterator[tuple[Place, Event]]:
     """Start and end of each span, in the order of the files."""
     seqs = _seqs(spans)
+    where = {f"{span.id}:s": (span.process, seqs[f"{span.id}:s"]) for span in spans.values()}
     for span in spans.values():
         own = seqs[f"{span.id}:s"]
-        causes = dict.fromkeys([*([span.parent] if span.parent else []), *span.links])
-        # What stands earlier in the same process comes before it anyway.
-        parents = [
-            f"{cause}:s"
-            for cause in causes
-            if cause not in spans or spans[cause].process != span.process or seqs[f"{cause}:s"] >= own
-        ]
+        causes = [f"{cause}:s" for cause in (span.parent, *span.links) if cause]
         yield (
             span.place,
             Event(
                 span.process,
                 own,
                 id=f"{span.id}:s",
-                parents=tuple(parents),
+                parents=other_processes(span.process, own, causes, where),
                 time=span.start,
                 text=f"start {span.name}",
                 extra=span.at_start,

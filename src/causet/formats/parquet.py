@@ -39,6 +39,8 @@ JSON = {b"causet": b"json"}
 _TEXT = pa.string()
 _ARROW = {"string": _TEXT, "bigint": pa.int64(), "array<string>": pa.list_(_TEXT), "boolean": pa.bool_()}
 """The types of columns, by their names in the schema."""
+PLAIN = {str: _TEXT, bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+"""The types of columns that hold one kind of plain value."""
 
 
 # ---------------------------------------------------------------- writing
@@ -76,17 +78,9 @@ def _schema(events: Sequence[Event]) -> Any:
                 )
             kinds.setdefault(name, set()).add(type(value))
     for name, found in kinds.items():
-        match found - {type(None)}:
-            case single if single == {str}:
-                fields.append(pa.field(name, _TEXT))
-            case single if single == {bool}:
-                fields.append(pa.field(name, pa.bool_()))
-            case single if single == {int}:
-                fields.append(pa.field(name, pa.int64()))
-            case single if single == {float}:
-                fields.append(pa.field(name, pa.float64()))
-            case _:
-                fields.append(pa.field(name, _TEXT, metadata=JSON))
+        single = found - {type(None)}
+        plain = PLAIN.get(single.pop()) if len(single) == 1 else None
+        fields.append(pa.field(name, plain) if plain is not None else pa.field(name, _TEXT, metadata=JSON))
     return pa.schema(fields)
 
 

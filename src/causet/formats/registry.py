@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from causet.errors import BadInput, Problem, quote, reason
-from causet.files import MARK, Place, check_twice_readable, read_start
+from causet.errors import BadInput, Problem, quote
+from causet.files import MARK, Place, check_twice_readable, files_in, read_start
 from causet.formats.cloudevents import read_cloudevents
 from causet.formats.execution import Execution, assemble
 from causet.formats.git import read_git
@@ -149,19 +149,10 @@ def _named(execution: Execution, path: Path) -> Execution:
 
 def trace_files(path: Path) -> list[Path]:
     """The traces at a path: itself, or those in a folder, by name, except names that begin with . or _."""
-    if not path.is_dir():
-        return [path]
-    try:
-        found = sorted(each for each in path.iterdir() if _is_trace(each.name))
-    except OSError as error:
-        raise BadInput(f"{path} cannot be read: {reason(error)}") from None
-    if not found:
-        raise BadInput(f"{path}: there is no trace in this folder (.jsonl, .jsonl.gz or .parquet)")
-    return found
-
-
-def _is_trace(name: str) -> bool:
-    return name.endswith((".jsonl", ".jsonl.gz", ".parquet")) and not name.startswith((".", "_"))
+    endings = (".jsonl", ".jsonl.gz", ".parquet")
+    return files_in(
+        path, lambda name: name.endswith(endings), "trace in this folder (.jsonl, .jsonl.gz or .parquet)"
+    )
 
 
 def detect(path: Path, options: Mapping[str, Any] | None = None) -> str:

@@ -1,12 +1,13 @@
 """Duplicates that make events unusable, in the sentences that every reader uses.
 
 A repeated (process, seq), a repeated id and a message that is sent twice are bad input: such events cannot be
-judged, ordered or drawn. The reader of the events adds their places.
+judged, ordered or drawn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from causet.errors import BadInput, quote
 from causet.model import Event
@@ -14,27 +15,24 @@ from causet.model import Event
 TWO_EVENTS = "two events have process {process} and seq {seq}"
 TWO_IDS = "two events have the id {id}"
 TWO_SENDS = "the message {message} is sent twice"
+Place = TypeVar("Place")
 
 
-def refuse_repeats(placed: Iterable[tuple[object, Event]]) -> None:
-    """BadInput, with both places, for the first duplicate.
+def distinct(placed: Iterable[tuple[Place, Event]]) -> Iterator[tuple[Place, Event]]:
+    """The events as they come; BadInput, with both places, at the first duplicate.
 
-    >>> refuse_repeats([("row 1", Event("p", 1)), ("row 2", Event("p", 1))])
+    >>> list(distinct([("row 1", Event("p", 1)), ("row 2", Event("p", 1))]))
     Traceback (most recent call last):
     causet.errors.BadInput: row 1 and row 2: two events have process "p" and seq 1
     """
-    seen: dict[tuple[object, ...], object] = {}
+    seen: dict[tuple[object, ...], Place] = {}
     for place, event in placed:
-        found: list[tuple[str, tuple[object, ...]]] = [
-            (TWO_EVENTS, (event.process, event.seq)),
-            (TWO_IDS, (event.id,)),
-        ]
+        keys: list[tuple[object, ...]] = [(TWO_EVENTS, event.process, event.seq), (TWO_IDS, event.id)]
         if event.kind == "send":
-            found.append((TWO_SENDS, (event.message,)))
-        for sentence, key in found:
-            first = seen.setdefault((sentence, *key), place)
-            if first is not place:
-                facts = {"process": quote(event.process), "seq": event.seq, "id": quote(event.id)}
-                raise BadInput(
-                    f"{first} and {place}: {sentence.format(**facts, message=quote(event.message))}"
-                )
+            keys.append((TWO_SENDS, event.message))
+        for key in keys:
+            first = seen.setdefault(key, place)
+            if first is not place:  # not `!=`: a file that is given twice repeats its places
+                names = {name: quote(getattr(event, name)) for name in ("process", "seq", "id", "message")}
+                raise BadInput(f"{first} and {place}: {str(key[0]).format(**names)}")
+        yield place, event

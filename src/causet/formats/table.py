@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
-from causet.errors import BadInput, Problem, quote, reason
-from causet.files import MARK, Place, numbered_lines
+from causet.errors import BadInput, Problem, quote
+from causet.files import MARK, Place, files_in, numbered_lines
 from causet.formats.documents import documents
 from causet.formats.execution import Execution, assemble, extra_name, other_processes
 from causet.formats.strict import INT64, as_record, decode, inspect, is_integer
@@ -118,20 +118,12 @@ class _Columns:
 
 
 def table_files(path: Path) -> list[Path]:
-    """The tables at a path: itself, or those in a folder, by name; not those that begin with . or _."""
-    if not path.is_dir():
-        return [path]
-    try:
-        found = sorted(each for each in path.iterdir() if _is_table(each.name))
-    except OSError as error:
-        raise BadInput(f"{path} cannot be read: {reason(error)}") from None
-    if not found:
-        raise BadInput(f"{path}: there is no table in this folder ({', '.join(_ENDINGS)})")
-    return found
+    """The tables at a path: itself, or those in a folder, by name, except names that begin with . or _."""
 
+    def is_table(name: str) -> bool:
+        return name.lower().removesuffix(".gz").endswith(_ENDINGS)
 
-def _is_table(name: str) -> bool:
-    return name.lower().removesuffix(".gz").endswith(_ENDINGS) and not name.startswith((".", "_"))
+    return files_in(path, is_table, f"table in this folder ({', '.join(_ENDINGS)})")
 
 
 def _records(path: Path, time: str | None) -> Iterator[tuple[Place, dict[str, object]]]:

@@ -19,6 +19,7 @@ from causet.errors import BadInput, Problem, quote
 from causet.files import MARK, Place, new_file, numbered_lines
 from causet.files import MAX_LINE as MAX_LINE
 from causet.formats.schema import FIELDS, SCHEMA, required, stated
+from causet.formats.sound import distinct
 from causet.formats.strict import decode_record, inspect_all
 from causet.model import Event
 
@@ -73,41 +74,13 @@ def trace_writer(path: str | Path) -> Iterator[Callable[[Event], None]]:
 # ---------------------------------------------------------------- reading
 
 
-class Once:
-    """What must be unique in an execution: a (process, seq), an id, the send of a message."""
-
-    def __init__(self) -> None:
-        self._seen: dict[tuple[object, ...], Place] = {}
-
-    def check(self, event: Event, place: Place) -> None:
-        """Problem, with the earlier place, if something of this event was already seen."""
-        self._only(place, "seq", "an event with process and seq", event.process, event.seq)
-        self._only(place, "id", "an event with the id", event.id)
-        if event.kind == "send":
-            self._only(place, "message", "a send of the message", event.message)
-
-    def _only(self, place: Place, field: str, what: str, *key: object) -> None:
-        first = self._seen.setdefault((field, *key), place)
-        if first is not place:  # not `!=`: a file that is given twice repeats its places
-            shown = ", ".join(map(quote, key))
-            raise Problem(f"field {quote(field)}: {what} {shown} is already in {first}")
-
-
 def read_trace(paths: str | Path | Iterable[str | Path]) -> list[Event]:
-    """The events of one execution, from one file or several, in the order in which they stand there.
+    """The events of one execution, from one file or several, in the order of the lines.
 
     Null means the same as leaving the field out. Blank lines are skipped.
     """
-    events: list[Event] = []
-    once = Once()
-    for path in [paths] if isinstance(paths, str | Path) else paths:
-        for place, event in placed_events(Path(path)):
-            try:
-                once.check(event, place)
-            except Problem as error:
-                raise BadInput(f"{place}: {error}") from None
-            events.append(event)
-    return events
+    listed = [paths] if isinstance(paths, str | Path) else paths
+    return [event for _, event in distinct(each for path in listed for each in placed_events(Path(path)))]
 
 
 def placed_events(path: Path) -> Iterator[tuple[Place, Event]]:

@@ -19,7 +19,6 @@ from causet.files import Place
 from causet.formats.execution import Execution, assemble
 from causet.formats.registry import read_executions
 from causet.formats.schema import FIELDS
-from causet.formats.sound import refuse_repeats
 from causet.formats.trace import event_of
 from causet.model import Event
 from causet.view.narrow import MOST_EVENTS, Selection
@@ -119,9 +118,9 @@ def _execution(trace: Any, most: int) -> tuple[Execution, str]:
 
 def _checked(whole: str, unit: str, records: Iterable[Any]) -> Execution:
     """The execution of these records; else BadInput, in the sentences of `causal_order`."""
-    placed = [(Place(whole, number, unit), _event(each)) for number, each in enumerate(records, start=1)]
-    refuse_repeats((f"{unit} {place.number}", event) for place, event in placed)
-    return assemble("", placed)
+    return assemble(
+        "", ((Place(whole, number, unit), _event(each)) for number, each in enumerate(records, start=1))
+    )
 
 
 def _event(record: Any) -> Event:

@@ -28,7 +28,7 @@ MOST_ENTRIES = 50_000_000
 
 
 class Causes(NamedTuple):
-    """What a clock tells about the direct causes of its event.
+    """The direct causes of an event, by its clock.
 
     `known` are in the log, `lost` are not; `forgets` is set where the clock lacks something that an event
     before it, `forgets[0]`, already knew: (that event, host, value).

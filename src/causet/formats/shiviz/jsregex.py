@@ -1,14 +1,14 @@
 r"""Regular expressions in JavaScript's syntax, run by Python within bounds.
 
 ShiViz applies its expressions with the flags `gm` to the text of an execution. What differs between the two
-languages and can be said in Python is translated: named groups, `\d \w \b` that know ASCII only and
+languages and can be written in Python is translated: named groups, `\d \w \b` that know ASCII only and
 JavaScript's own `\s`; `.`, `^` and `$` at JavaScript's four line ends; `{` that is not a repetition; `[]` and
 `[^]`; escapes of letters without a meaning; references to groups that took no part. What remains: a
 character beyond U+FFFF counts as one, not as two; a group inside a repetition keeps what it matched last,
 also where its last turn did not match it; a repetition of what can match nothing may end at another turn; a
 look-behind must have a fixed width.
 
-Rule: an expression may come from a stranger's file, and some run for ever on a short line. So matching
+Rule: an expression may come from an untrusted file, and some run for ever on a short line. So matching
 happens in a process of its own, with a limit on its time and memory, on lines that are not too long; when a
 limit is reached, that is `BadInput`.
 """
@@ -30,7 +30,7 @@ MAX_GROUPS = 64
 MAX_REPEAT = 65_535
 MAX_MATCHES = 1_000_000
 SECONDS, SECONDS_PER_MIB = 20.0, 10.0
-"""What matching may take: so long, and so much more for each million characters."""
+"""The time limit of matching, and what is added to it for each million characters."""
 MEMORY = 4 * 2**30
 
 Ranges = list[tuple[int, int]]

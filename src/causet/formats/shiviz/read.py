@@ -1,9 +1,9 @@
-"""ShiViz logs, read: a parser expression finds the entries, their vector clocks say what caused what.
+"""Reading ShiViz logs: a parser expression finds the entries, and their vector clocks give the causes.
 
 The parser has the named groups `host`, `clock` and `event`; any other group is kept as a field of the event,
 under the name that `extra_name` gives it. A clock is a JSON object, or the text of a string that holds one,
-with its quotes escaped, as TLA+ prints it. A group that is empty is a field that is not there. A group
-`timestamp` that holds an integer is the event's time. A delimiter, if there is one, parts the text into
+with its quotes escaped, as TLA+ prints it. An empty group is a missing field. A group
+`timestamp` that holds an integer is the event's time. A delimiter, if there is one, splits the text into
 executions, and its group `trace` names them. A file may carry both: the parser is its first line, the
 delimiter or nothing its second.
 
@@ -45,7 +45,7 @@ MAX_EXECUTIONS = 10_000
 
 GROUPS = ("host", "clock", "event")
 REST = "causet"
-"""The group in which our own files carry, as JSON, what the other groups have no place for."""
+"""The group in which files of causet carry, as JSON, what the other groups cannot hold."""
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
@@ -63,7 +63,7 @@ def read_shiviz(
     path = Path(path)
     log = _Log(path, _text(path))
     head = log.head()
-    if head is not None:  # what is given goes before what the file says
+    if head is not None:  # what is given overrides the file
         parser = parser or head[0]
         delimiter = head[1] if delimiter is None else delimiter
     if parser is None:
@@ -89,7 +89,7 @@ def is_parser(line: str) -> bool:
 
 
 class _Log:
-    """A text, and which line of the file a position is in."""
+    """The text of a log, and the line of each position in it."""
 
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
@@ -154,7 +154,7 @@ def _pieces(log: _Log, begin: int, delimiter: Expression | None) -> list[_Piece]
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One match: where it is, and what the groups say."""
+    """One match: where it is, and what the groups hold."""
 
     place: Place
     host: str
@@ -224,7 +224,7 @@ def _entry(log: _Log, match: Match) -> _Entry:
 
 
 def _by_process(entries: Sequence[_Entry]) -> Sequence[_Entry]:
-    """The entries with the names of the processes where our own files had to call their hosts otherwise."""
+    """The entries with the names of their processes, where a file of causet had to change those of hosts."""
     names = {entry.host: str(entry.rest["process"]) for entry in entries if "process" in entry.rest}
     if not names:
         return entries
@@ -250,7 +250,7 @@ def _clock(text: str) -> dict[str, int]:
     counts = {}
     for host, value in clock.items():
         if isinstance(value, float) and value.is_integer() and int(value) in INT64:
-            value = int(value)  # JavaScript knows no difference
+            value = int(value)  # JavaScript does not distinguish them
         if not is_integer(value) or value < 0:
             raise Problem(f'field "clock": the entry of {quote(host)} must be a count, not {quote(value)}')
         if value:
@@ -277,7 +277,7 @@ def _id(point: Point) -> str:
 
 
 def _events(entries: Mapping[Point, _Entry], causes: Mapping[Point, Causes]) -> list[tuple[Place, Event]]:
-    """The events; what our own files carry in their rest goes before what the other groups say."""
+    """The events; what files of causet carry in their rest overrides the other groups."""
     ids = {point: entry.rest.get("id") or _id(point) for point, entry in entries.items()}
     sends = {
         entry.rest["message"]: ids[point]
@@ -305,7 +305,7 @@ def _events(entries: Mapping[Point, _Entry], causes: Mapping[Point, Causes]) -> 
 
 
 def _rest(place: Place, text: str) -> dict[str, Any]:
-    """What an entry of our own files says beside its clock: fields of the trace format and `extra`."""
+    """The rest of an entry of a file of causet: fields of the trace format and `extra`."""
     if not text:
         return {}
     try:

@@ -1,4 +1,4 @@
-r"""ShiViz logs, written: a file that begins with its own parser and delimiter, and that `read_shiviz` reads
+r"""Writing ShiViz logs: a file that begins with its own parser and delimiter, and that `read_shiviz` reads
 back without loss.
 
 One line is one event, its cells separated by tabs, the clock last: every line is an entry, whatever its texts
@@ -40,7 +40,7 @@ _LOST = re.compile(r"(.*):([1-9][0-9]{0,17})", re.DOTALL)
 
 
 def write_shiviz(path: str | Path, executions: Sequence[Execution]) -> int:
-    """Write all executions into one log, and say how many events there were."""
+    """Write all executions to one log, and return the number of events."""
     with new_file(Path(path)) as stream:
         return _write(stream, executions)
 
@@ -77,7 +77,7 @@ def _put(stream: IO[bytes], *lines: str) -> int:
 
 
 def _names(executions: Sequence[Execution]) -> list[str]:
-    """A name for each execution, no two alike: ShiViz would show one of them twice."""
+    """A unique name for each execution: ShiViz would show one of two equal ones twice."""
     names: list[str] = []
     for execution in executions:
         name = wanted = _BREAKS.sub(" ", execution.name).encode(errors="replace").decode()
@@ -218,7 +218,7 @@ def _beyond(events: Sequence[Event]) -> tuple[dict[int, list[Point]], list[list[
 
 
 def _hosts(processes: set[str]) -> dict[str, str]:
-    """What each process is called in the log: its name, quoted where a cell cannot hold that."""
+    """The host of each process: its name, quoted where a cell cannot hold that."""
     shown: dict[str, str] = {}
     taken = {name for name in processes if _is_plain(name) and name == name.strip()}
     for process in sorted(processes):

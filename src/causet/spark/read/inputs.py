@@ -20,14 +20,12 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from causet.formats.parquet import JSON, write_parquet
+from causet.formats.parquet import JSON, PLAIN, write_parquet
 from causet.formats.strict import compact
 from causet.formats.table import table_files
 from causet.model import Event
 from causet.spark.columns import quoted
 from causet.spark.read.parquet import spark_type
-
-_PLAIN = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
 
 
 def _number(position: int) -> str:
@@ -108,11 +106,11 @@ def _column(name: str, values: Sequence[object]) -> tuple[Any, Any]:
         return pa.field(name, pa.string()), pa.nulls(len(values), pa.string())
     if len(kinds) == 1:
         (kind,) = kinds
-        if kind in _PLAIN:
-            return pa.field(name, _PLAIN[kind]), pa.array(values, _PLAIN[kind])
+        if kind in PLAIN:
+            return pa.field(name, PLAIN[kind]), pa.array(values, PLAIN[kind])
         items = {type(item) for value in values if isinstance(value, list) for item in value}
-        if kind is list and len(items - {type(None)}) == 1 and (items - {type(None)}) <= _PLAIN.keys():
-            of = pa.list_(_PLAIN[(items - {type(None)}).pop()])
+        if kind is list and len(items - {type(None)}) == 1 and (items - {type(None)}) <= PLAIN.keys():
+            of = pa.list_(PLAIN[(items - {type(None)}).pop()])
             return pa.field(name, of), pa.array(values, of)
     texts = [None if value is None else compact(value) for value in values]
     return pa.field(name, pa.string(), metadata=JSON), pa.array(texts, pa.string())
