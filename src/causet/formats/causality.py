@@ -74,8 +74,9 @@ def causal_order(causes: Sequence[Sequence[int]]) -> list[int]:
 def check_acyclic(events: Sequence[Event]) -> None:
     """BadInput, showing a cycle, if some event happened before itself."""
     causes = direct_causes(events)
-    left = set(range(len(events))).difference(causal_order(causes))
-    if left:
+    order = causal_order(causes)
+    if len(order) < len(events):
+        left = set(range(len(events))).difference(order)
         ids = [printable(events[position].id) for position in _cycle(events, causes, left)]
         if len(ids) > MOST_IDS:
             ids[6:-5] = [f"… {len(ids) - 11} more …"]

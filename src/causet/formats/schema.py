@@ -82,8 +82,9 @@ def required(kind: str) -> tuple[str, ...]:
     return ("process", "seq", "message")
 
 
-def stated(event: Event, name: str) -> Any:
-    """The value of a field; None if it is missing, or if a reader would assume it anyway."""
-    value = getattr(event, name)
-    assumed = f"{event.process}#{event.seq}" if name == "id" else _DEFAULTS[name]
-    return None if value == assumed else value
+def stated(event: Event) -> dict[str, Any]:
+    """The fields of an event, in their order, without those that a reader would assume anyway."""
+    found = {name: value for name, default in _DEFAULTS.items() if (value := getattr(event, name)) != default}
+    if event.id == f"{event.process}#{event.seq}":
+        del found["id"]
+    return found

@@ -32,7 +32,7 @@ def to_json(event: Event) -> str:
     >>> to_json(Event("p1", 3, "send", message="p1:1", to=("p2", "p3")))
     '{"process":"p1","seq":3,"kind":"send","message":"p1:1","to":["p2","p3"]}'
     """
-    found = {name: value for name in FIELDS if (value := stated(event, name)) is not None}
+    found = stated(event)
     for name, value in event.extra.items():
         if name in FIELDS:
             raise BadInput(f"event {quote(event.id)} has an extra field {quote(name)}: that name is reserved")

@@ -136,7 +136,7 @@ def _converting(paths: Sequence[Path], form: str | None, options: Mapping[str, A
 
 def _unused(events: Sequence[Event]) -> frozenset[str]:
     """Fields in which no event states more than a reader would assume anyway."""
-    return frozenset(name for name in FIELDS if all(stated(event, name) is None for event in events))
+    return frozenset(FIELDS) - {name for event in events for name in stated(event)}
 
 
 def files_of(spark: SparkSession, path: Path) -> list[Path]:
