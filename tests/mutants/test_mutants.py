@@ -194,18 +194,18 @@ class WithoutR5NothingEntersD(Histories):
 class R7WhereReportedToSome(Histories):
     """A timestamp leaves out what was reported to one addressee."""
 
-    def _timestamp(self, targets: int) -> Any:
-        kept = super()._timestamp(targets)
-        return tuple(uid for uid in kept if not targets & self.H[uid[0]][uid[1]][1])
+    def _R7(self, targets: int, C: int) -> bool:
+        return super()._R7(targets, C) or bool(targets & C)
 
 
 @mutant("unsafe", messages=4)
 class R8WhereReportedToSome(Histories):
     """H drops what was reported to one of those it was addressed to."""
 
-    def _drop_reported(self, histories: Any) -> None:
-        super()._drop_reported(histories)
-        for s, sent in list(histories.items()):
+    def _R8(self, senders: Iterable[int]) -> None:
+        super()._R8(senders)
+        for s in senders:
+            sent = self.H.get(s, {})
             for c in [c for c, (A, C) in sent.items() if A & C & ~only(s)]:
                 del sent[c]
             if not sent:
@@ -231,44 +231,28 @@ class R63ReportsTheMessageToEverybody(Histories):
         return learned
 
 
-class _R9Without(Histories):
-    """R9 with one of its conditions dropped."""
-
-    forward = backward = reported = True
-
-    def _timestamp(self, targets: int) -> Any:
-        left_out = set()
-        for sep in self.separators:
-            if self.forward and targets & ~sep.forward:
-                continue
-            for s, sent in self.H.items():
-                for c, (A, C) in sent.items():
-                    if (not self.backward or not A & ~sep.backward) and (
-                        not self.reported or not sep.members & ~C
-                    ):
-                        left_out.add((s, c))
-        return tuple(uid for uid in super()._timestamp(targets) if uid[:2] not in left_out)
-
-
 @mutant("unsafe", processes=4, messages=4, links="cycle")
-class R9WithoutReportsToTheSeparator(_R9Without):
+class R9WithoutReportsToTheSeparator(Histories):
     """S ⊆ C dropped: only the directed 4-cycle shows it, random runs hardly ever."""
 
-    reported = False
+    def _R9(self, targets: int, A: int, C: int) -> bool:
+        return super()._R9(targets, A, self.system.everyone)
 
 
 @mutant("unsafe", links="path")
-class R9WhoeverItIsAddressedTo(_R9Without):
+class R9WhoeverItIsAddressedTo(Histories):
     """A_n ⊆ B dropped."""
 
-    backward = False
+    def _R9(self, targets: int, A: int, C: int) -> bool:
+        return super()._R9(targets, 0, C)
 
 
 @mutant("unsafe", processes=4, messages=4, links="cycle")
-class R9WhereverItGoes(_R9Without):
+class R9WhereverItGoes(Histories):
     """A_m ⊆ F dropped."""
 
-    forward = False
+    def _R9(self, targets: int, A: int, C: int) -> bool:
+        return super()._R9(0, A, C)
 
 
 # Macedo

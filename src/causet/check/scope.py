@@ -45,9 +45,7 @@ class Scope:
             return [(group.members & ~me, x) for x, group in enumerate(system.groups) if group.members & me]
         if self.kind.broadcast or self.kind.promises(self.options).loss:
             return [(system.everyone & ~me, -1)]
-        reach = system.everyone
-        if system.links is not None and "H7" not in self.options.as_printed:
-            reach = system.links[sender] | me
+        reach = self.kind.variant(self.options).reach(sender, system, self.options)
         if not self.own_copies:
             reach &= ~me
         return [(t, -1) for t in range(1, system.everyone + 1) if not t & ~reach and t != me]

@@ -150,6 +150,16 @@ class Protocol(ABC):
         return cls.PROMISES
 
     @classmethod
+    def variant(cls, options: Any) -> type[Protocol]:
+        """The class that runs with these settings: a protocol may keep its printed rules in a subclass."""
+        return cls
+
+    @classmethod
+    def reach(cls, sender: int, system: System, options: Any) -> Processes:
+        """Who can be addressed, the sender included: its neighbours, where the system has links."""
+        return system.everyone if system.links is None else system.links[sender] | only(sender)
+
+    @classmethod
     def recovery(cls, options: Any) -> float:
         """For how long after a fault its effects may still be delivered, in units of the clock."""
         return 0.0

@@ -42,7 +42,7 @@ class Process:
         self._links: HoldBack[Packet] | None = None
         if kind.fifo_links:
             self._links = HoldBack(in_order=True, capacity=options.capacity)
-        self.protocol = kind(me, system, options, self._engine.facts)
+        self.protocol = kind.variant(options)(me, system, options, self._engine.facts)
         self.sent = 0
 
     def send(self, targets: Processes, group: int = -1) -> Outcome:
