@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from causet.errors import BadInput, BadStamp, CausetError
 from causet.model import mask, only
 from causet.protocols import PROTOCOLS, Outcome, Packet, Process, Protocol
-from causet.protocols.clock import Timestamp
+from causet.protocols.merge_clock import Timestamp
 from causet.protocols.wire import LARGEST, TAGS, VERSION, Reader, Writer
 from tests.helpers.executions import SIZES, Setting, execution, setting
 

@@ -22,13 +22,13 @@ from causet.model import System, named_processes, only
 from causet.protocols import Packet, Process, make_options
 from causet.protocols.base import NOTHING, Learned
 from causet.protocols.bounded import Bounded
-from causet.protocols.clock import Shape, Timestamp
 from causet.protocols.controls import Fifo
 from causet.protocols.direct import Direct
 from causet.protocols.fast import Fast
 from causet.protocols.histories import Histories
 from causet.protocols.matrix import Matrix
 from causet.protocols.merge import Merge
+from causet.protocols.merge_clock import KnClock, Timestamp
 from causet.protocols.optimal import Optimal
 from causet.protocols.piggyback import Piggyback
 from causet.protocols.relative import SETTLED, Relative
@@ -381,7 +381,7 @@ class MergeCountsNoEvents(Merge):
         stamp = super()._event(*received)
         if any(before):
             kn = list(stamp.kn)
-            kn[self.shape.low] = max(1, kn[self.shape.low] - 1)
+            kn[self.options.epsilon] = max(1, kn[self.options.epsilon] - 1)
             self.stamp = stamp._replace(kn=tuple(kn))
         return self.stamp
 
@@ -392,7 +392,7 @@ class MergeLearnsNothing(Merge):
         return super()._event()
 
 
-class _ForgetfulShape(Shape):
+class _ForgetfulClock(KnClock):
     """c is not carried over from a message: what is known of the largest clock is lost."""
 
     def joined(self, mine: Timestamp, other: Timestamp) -> Timestamp:
@@ -401,10 +401,9 @@ class _ForgetfulShape(Shape):
 
 @mutant("unsafe", messages=2)
 class MergeForgetsTheLargestClock(Merge):
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        shape = self.shape
-        self.shape = _ForgetfulShape(shape.epsilon, shape.delta_min, shape.most)
+    def _clock(self) -> KnClock:
+        most = self.options.events_per_tick * self.system.size
+        return _ForgetfulClock(self.options.epsilon, self.options.delta_min, most)
 
 
 # The baselines
