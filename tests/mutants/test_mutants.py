@@ -17,6 +17,7 @@ import pytest
 from causet.check.explorer import explore
 from causet.check.scope import Scope
 from causet.check.scopes import scopes_for
+from causet.errors import BadStamp
 from causet.holdback import Threshold
 from causet.model import System, named_processes, only
 from causet.protocols import Packet, Process, make_options
@@ -35,6 +36,7 @@ from causet.protocols.relative import SETTLED, Relative
 from causet.protocols.slow import Slow
 from causet.protocols.vector import Vector
 from causet.simulate.schedule import parse, replay
+from tests.helpers.mutating import Change, modules
 
 MUTANTS: list[Any] = []
 
@@ -353,8 +355,8 @@ class RelativeSettlesBeforeDelivery(Relative):
 
 @mutant("stuck", nulls=0)
 class RelativeNeverSettles(Relative):
-    def complete(self, x: int) -> list[Threshold]:
-        return [(fact, value) for fact, value in super().complete(x) if fact[0] != SETTLED]  # type: ignore[index]
+    def facts_of(self, x: int) -> list[Threshold]:
+        return [(fact, value) for fact, value in super().facts_of(x) if fact[0] != SETTLED]  # type: ignore[index]
 
 
 # Kulkarni & Ravikant
@@ -573,3 +575,38 @@ def test_the_variant_neighbours_is_stuck_without_its_copies() -> None:
     for kind, found in ((Fast, False), (TellsNoNeighbours, True)):
         [named] = scopes_for(kind, 3, 3, groups="pairs", settings={"variant": "neighbours"})
         assert ("stuck" in explore(named.scope).findings) == found
+
+
+# The tag of a stamp: one form for each protocol, whatever their number.
+
+
+def forms_of_tags(wire: Any) -> None:
+    """Each of many protocols reads what it writes, and no other form of its tag."""
+    wire.TAGS = tuple(f"p{number}" for number in range(300))
+    for tag in (0, 14, 15, 16, 127, 128, 299):
+        data = wire.Writer(f"p{tag}").done()
+        wire.Reader(f"p{tag}", data).done()
+        longer = wire.Writer("p15")
+        longer._bytes = bytearray(b"\x1f")
+        longer.number(tag)
+        if longer.done() != data:
+            with pytest.raises(BadStamp):
+                wire.Reader(f"p{tag}", longer.done())
+
+
+@pytest.mark.parametrize(
+    ("line", "becomes"),
+    [
+        ("            if tag < EXTENDED:\n", "            if False:\n"),
+        ("            if tag < EXTENDED:\n", "            if tag <= EXTENDED:\n"),
+        ("        if tag >= EXTENDED:\n", "        if tag > EXTENDED:\n"),
+    ],
+)
+def test_mutants_of_the_tag_are_killed(line: str, becomes: str) -> None:
+    with modules(None, ["protocols.wire"]) as made:
+        forms_of_tags(made["protocols.wire"])
+    with (
+        modules(Change("protocols.wire", line, becomes), ["protocols.wire"]) as made,
+        pytest.raises((BadStamp, pytest.fail.Exception)),
+    ):
+        forms_of_tags(made["protocols.wire"])

@@ -192,14 +192,13 @@ class _Explorer:
         """How far process p may tick now: within ε of every other clock, and up to the horizon."""
         if not self.scope.kind.clocked:
             return 0
-        options: Any = self.scope.options
         others = (self.steps.state(local).clock for q, local in enumerate(state.locals) if q != p)
-        return int(min(self.scope.horizon, min(others) + options.epsilon))
+        return min(self.scope.horizon, min(others) + self.scope.clocks.epsilon)
 
     def _awaited(self, state: _Global, p: int) -> bool:
         """Whether another clock may want to go where p's must have ticked first."""
-        options: Any = self.scope.options
-        return bool(self.steps.state(state.locals[p]).clock + options.epsilon < self.scope.horizon)
+        clock = self.steps.state(state.locals[p]).clock
+        return clock + self.scope.clocks.epsilon < self.scope.horizon
 
     def _untouched(self, state: _Global) -> Processes:
         """Processes that did nothing and were sent nothing: nobody can tell them apart."""
@@ -268,7 +267,7 @@ class _Explorer:
 
     def _run_closing(self, now: list[Local], moves: list[tuple[int, Move]]) -> Finding | None:
         kind = self.scope.kind
-        rounds = CLOSING_ROUNDS if kind.nulls else self._longest_wait()
+        rounds = CLOSING_ROUNDS if kind.nulls else self.scope.clocks.longest_wait + 4
         for _ in range(rounds):
             # Whoever is behind ticks first, so that clocks stay within ε of each other.
             for p in sorted(range(len(now)), key=lambda q: self.steps.state(now[q]).clock):
@@ -293,10 +292,6 @@ class _Explorer:
             if held:
                 return self._stuck(p, held)
         return None
-
-    def _longest_wait(self) -> int:
-        options: Any = self.scope.options
-        return int(options.delta + 4 * options.epsilon + 4)
 
     # Counter-examples.
 

@@ -21,7 +21,7 @@ message's, and a held message that would wait longer than any can is released.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -41,11 +41,7 @@ FAR = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class MergeOptions(base.Options):
-    epsilon: int = base.setting(2, "ε: the most by which two clocks differ, in ticks")
-    delta: int = base.setting(
-        10, "δ: the most that a message takes, in ticks of its receiver's clock; a later one counts as lost"
-    )
+class MergeOptions(base.ClockOptions):
     delta_min: int = base.setting(0, "δ_min: the least that a message takes, in ticks")
     events_per_tick: int = base.setting(
         256, "K: the most events of one process in one tick; receptions beyond it wait for the next"
@@ -91,6 +87,9 @@ class MergeOptions(base.Options):
             )
         return []
 
+    def in_words(self) -> str:
+        return f"ε = {self.epsilon}, δ = {self.delta}, ties by {self.ties}"
+
     def check_delays(self, least: float, most: float) -> list[str]:
         warnings = []
         if self.delta_min > least:
@@ -121,6 +120,11 @@ class Merge(Protocol):
     def promises(cls, options: MergeOptions) -> Promises:
         """The ⟨r, c⟩ clock has no bounds that would show damage."""
         return Promises(total=options.ties == "process", loss=True, damage=options.clock == "kn")
+
+    @classmethod
+    def small(cls, size: int, settings: Mapping[str, Any], rows: Set[str]) -> dict[str, Any]:
+        ties = {} if settings.get("clock") == "rc" else {"ties": "arrival"}
+        return {"epsilon": 1, "delta": 1} | ties
 
     @classmethod
     def recovery(cls, options: MergeOptions) -> float:
