@@ -35,7 +35,8 @@ from causet.protocols.piggyback import Piggyback
 from causet.protocols.relative import SETTLED, Relative
 from causet.protocols.slow import Slow
 from causet.protocols.vector import Vector
-from causet.simulate.schedule import parse, replay
+from causet.simulate.replay import replay
+from causet.simulate.schedule import parse
 from tests.helpers.mutating import Change, modules
 
 MUTANTS: list[Any] = []

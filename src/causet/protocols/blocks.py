@@ -127,7 +127,7 @@ class CausalBlocks(Protocol):
         return self.mine
 
     def owes_null(self, group: int) -> bool:
-        """Somebody may wait for a block of ours as large as the largest that we know of."""
+        """Another member may wait for a block of ours as large as the largest that we know of."""
         counter = self.counter(group)
         known = max(self.BC.get(counter, 0), self.largest.get(counter, 0))
         return known > self.last_sent[group]

@@ -6,7 +6,7 @@ Section 3. Each process keeps
     DELIV[i]      messages from i delivered here, extra messages included    (the facts of the engine)
     M[i, j]       messages sent from i to j in the causal past that may not have arrived
 
-Each non-zero entry is a constraint: "whoever is j must have delivered that many from i". The own column is
+Each non-zero entry is a constraint: "j must have delivered that many from i". The own column is
 always zero. A message carries M as it was before the send; its target waits until DELIV[i] ≥ M[i, me].
 After a message to j, column j holds nothing but that message, which implies the rest. When M has more than
 k entries, a process sends an *extra message* to the process with the fullest column: it carries that

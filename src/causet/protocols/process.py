@@ -36,7 +36,7 @@ class Process:
     def __init__(self, kind: type[Protocol], me: int, system: System, options: Options) -> None:
         self.me = me
         self.system = system
-        # Printed rules that are wrong may break the order of a sender, and what comes late is no duplicate.
+        # Wrong printed rules may break the order of a sender, and what comes late is not a duplicate.
         in_order = kind.in_order and not options.as_printed
         self._engine: HoldBack[Packet] = HoldBack(in_order=in_order, capacity=options.capacity)
         self._links: HoldBack[Packet] | None = None

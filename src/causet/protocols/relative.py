@@ -57,7 +57,7 @@ class Relative(CausalBlocks):
         self.positions = {x: tuple(members(groups[x].members)) for x in self.mine}
         self.came: dict[int, list[int]] = {x: [] for x in self.mine}  # blocks that came, a heap
         self.gone: dict[int, dict[int, int]] = {x: {} for x in self.mine}  # … and were delivered since
-        self.wanted: set[tuple[int, int]] = set()  # M5 as printed: (group, block) that somebody waits for
+        self.wanted: set[tuple[int, int]] = set()  # M5 as printed: (group, block) that a message waits for
 
     def counter(self, x: int) -> int:
         return x if self.printed("M4") else 0
@@ -210,4 +210,4 @@ class Relative(CausalBlocks):
             return f"the message of block {least} from {self.system.name(j)} in {name}, not yet delivered"
         if kind == ONE_BLOCK:
             return f"block {j} of {self.system.groups[x].name} complete and delivered"
-        return "what can no longer be"
+        return "a moment that has passed (M1 as printed: it can never be delivered)"

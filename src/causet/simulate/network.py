@@ -2,7 +2,7 @@
 
 Time is a number; a delay is drawn for each copy. Clocks (for protocols that have them) tick once per unit of
 time, each process ahead of time by an offset of at most `skew` ticks. Null messages go out by time-silence.
-Whoever wants to know what happens is an `Observer`; the network itself judges nothing.
+An `Observer` is called for everything that happens; the network itself judges nothing.
 """
 
 from __future__ import annotations
