@@ -26,7 +26,8 @@ from causet.check.runs import run
 from causet.cli import cli
 from causet.model import Event, System, named_processes
 from causet.protocols import PROTOCOLS, make_options, protocol_named
-from causet.simulate.schedule import read_schedule, replay
+from causet.simulate.replay import replay
+from causet.simulate.schedule import read_schedule
 from causet.simulate.workload import Workload, delay_of
 from causet.topology import groups_of
 from causet.view.notebook import view

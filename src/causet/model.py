@@ -112,7 +112,7 @@ class System:
             if group.members == wanted:
                 return position
         raise BadInput(
-            f"{listed(self.names(wanted))} are no group; a group protocol sends only to the other "
+            f"{listed(self.names(wanted))} are not a group; a group protocol sends only to the other "
             "members of one of its groups"
         )
 

@@ -1,13 +1,13 @@
 """The ⟨r, c⟩ clock of the deterministic merge, for a producer: the clock on the wall, and what it has heard.
 
 r is the wall clock in ticks of 1 ms, r + c the largest clock value that this process knows of (Kulkarni &
-Ravikant, section 5, repaired: see K5 in `causet.protocols.clock`). Messages are ordered by (r + c, r, source,
-sequence), and whatever a process stamps comes after whatever it has heard of.
+Ravikant, section 5, repaired: see K5 in `causet.protocols.merge_clock`). Messages are ordered by (r + c, r,
+source, sequence), and whatever a process stamps comes after everything it has heard of.
 
     >>> clock = RcClock(epsilon=50, now=iter([1000, 1001]).__next__, steady=None)
     >>> clock.event()
     RcTime(rc=1000, r=1000)
-    >>> clock.event(RcTime(rc=1020, r=1020))                # somebody whose clock is ahead
+    >>> clock.event(RcTime(rc=1020, r=1020))                # from a clock that is ahead
     RcTime(rc=1021, r=1001)
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from causet.errors import BadInput, BadStamp, CausetError, quote
@@ -44,7 +44,7 @@ class RcTime(NamedTuple):
             raise BadStamp(f"causaltime must be the numbers r + c and r, not {quote(text)}")
         time = cls(int(found[1]), int(found[2]))
         if time.rc < time.r or time.rc >= FAR:
-            raise BadStamp(f"causaltime {quote(text)} is no time of a clock")
+            raise BadStamp(f"causaltime {quote(text)} is not a time of a clock")
         return time
 
 
@@ -53,13 +53,19 @@ def largest_c(epsilon: int) -> int:
     return 2 * epsilon + 1
 
 
+def largest_known(now: int, largest: int, received: Iterable[int]) -> int:
+    """The largest clock value known after an event at `now`, which may have received messages of these r + c:
+    it comes after every one of them."""
+    return max(now, largest, *(rc + 1 for rc in received))
+
+
 def wall_clock() -> int:
     """Ticks of 1 ms since 1970."""
     return time.time_ns() // 1_000_000
 
 
 def steady_clock() -> int:
-    """Ticks of 1 ms that nobody can set."""
+    """Ticks of 1 ms since some moment; this clock cannot be set."""
     return time.monotonic_ns() // 1_000_000
 
 
@@ -112,7 +118,7 @@ class RcClock:
                     f"causaltime {quote(str(when))} is {when.rc - now} ms ahead of this clock, more than ε = "
                     f"{self.epsilon} ms allows: set the clocks right, or raise epsilon at every source"
                 )
-        self.largest = max(now, self.largest, *(when.rc + 1 for when in received))
+        self.largest = largest_known(now, self.largest, (when.rc for when in received))
         return RcTime(self.largest, now)
 
     def _checked(self) -> int:

@@ -34,7 +34,7 @@ __all__ = ["HEARTBEAT", "ClockJumped", "RcClock", "RcTime", "Stamper", "from_bin
 TYPE, HEARTBEAT = "causet.message", "causet.heartbeat"
 DOMAIN = "causaldomain"
 MOST_SEQUENCE = 2**53 - 1
-"""The largest number of a message: whatever reads JSON reads it exactly, and nobody sends so many."""
+"""The largest number of a message: whatever reads JSON reads it exactly, and no source sends that many."""
 PACKED_VERSION = 1
 MOST_DEPS = 10_000
 """Direct causes of one message, at most."""
@@ -48,9 +48,10 @@ _OURS = ("specversion", "id", "source", "type", "sequence", "causaldeps", "causa
 class Stamper:
     """Writes envelopes for one source in one domain.
 
-    With a `file`, every number and everything seen is written there before it counts: whoever is killed and
-    starts again with the same file goes on with the next number, and `unsent` holds the envelopes that may
-    not have reached anybody: publish them again first (a receiver takes a second copy for what it is).
+    With a `file`, every number and everything seen is written there before it counts: a process that is
+    killed and starts again with the same file goes on with the next number, and `unsent` holds the
+    envelopes that may not have reached a receiver: publish them again first (a receiver recognises a
+    duplicate).
     Written is what the operating system has; with `durable`, what the disk has. The file is locked as long as
     the stamper is open: a second one on the same file, in this process or another, is refused (BadInput), and
     so is a forked process that goes on with its parent's. `close()`, the end of a `with`, and the end of the
@@ -111,7 +112,7 @@ class Stamper:
 
     @property
     def unsent(self) -> list[dict[str, Any]]:
-        """Envelopes of which `sent` was never told, in their order; only kept with a file."""
+        """Envelopes that `sent` was never called for, in their order; only kept with a file."""
         return list(self._unsent.values())
 
     def stamp(self, data: Any = None, **attributes: str) -> dict[str, Any]:
@@ -124,7 +125,9 @@ class Stamper:
 
     def _stamped(self, data: Any, attributes: dict[str, str]) -> dict[str, Any]:
         if self.sequence >= MOST_SEQUENCE:
-            raise BadInput(f"{self.source} has sent {MOST_SEQUENCE} messages, which is all that can be told")
+            raise BadInput(
+                f"{self.source} has sent {MOST_SEQUENCE} messages, which is the most that can be numbered"
+            )
         if self._journal is not None:
             self._journal.check_open()
         number = self.sequence + 1
@@ -221,8 +224,8 @@ class Stamper:
     # Saving and restoring.
 
     def save(self) -> str:
-        """Everything as text. Whoever keeps it himself must save after each `stamp`, before the message
-        leaves, or a number is used twice; `file` does so."""
+        """The whole state as a string. Without a `file`, save it after each `stamp`, before the message
+        leaves, or a number is used twice."""
         with self._lock:
             return json.dumps({**self._state(), "unsent": self.unsent}, ensure_ascii=False)
 
@@ -348,7 +351,7 @@ def pack_deps(deps: Mapping[str, int]) -> bytes:
 
 
 def sequence_of(envelope: Mapping[str, Any]) -> int:
-    """The number of a message; BadStamp if it is none."""
+    """The number of a message; BadStamp if it is invalid."""
     found = envelope.get("sequence")
     if not isinstance(found, str) or not found.isascii() or not found.isdigit() or len(found) > 20:
         raise BadStamp(f"sequence must be a number of up to 20 digits, not {quote(found)}")
@@ -417,7 +420,7 @@ def _json(data: object) -> bytes:
 
 
 def from_binary(headers: Iterable[tuple[str, bytes]], value: bytes | None) -> dict[str, Any]:
-    """The envelope of a Kafka message in binary mode; BadStamp if it is none."""
+    """The envelope of a Kafka message in binary mode; BadStamp if it is invalid."""
     envelope: dict[str, Any] = {}
     for name, raw in headers:
         if name.startswith("ce_") or name == "content-type":

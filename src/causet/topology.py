@@ -1,8 +1,8 @@
 """Groups, links and separators: who is in which group, who may talk to whom, and who stands between.
 
 People write a topology with names, in a schedule or in a file of its own; `build_system` checks it and turns
-it into the `System` that the protocols use. Shapes (`ring:3`, `path`, …) stand for topologies that nobody
-wants to write out. What is wrong with a topology is always `BadInput`, in one sentence that says where.
+it into the `System` that the protocols use. Shapes (`ring:3`, `path`, …) stand for topologies that are
+tedious to write out. What is wrong with a topology is always `BadInput`, in one sentence that says where.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _names(value: object, where: str, most: int = MOST_PROCESSES) -> tuple[str, 
         if not name.strip():
             raise BadInput(f"{where}: name {position} is empty")
         if not is_text(name):
-            raise BadInput(f"{where}: name {position} holds half a surrogate pair, which is no text")
+            raise BadInput(f"{where}: name {position} holds half a surrogate pair, which is not text")
         names.append(name)
     return tuple(names)
 
@@ -207,11 +207,11 @@ def _separators(
 def _partition(
     sides: Mapping[str, Sequence[str]], where: str, names: Sequence[str], numbers: Mapping[str, int]
 ) -> dict[int, str]:
-    """The side of each process: exactly one each, and nobody left out."""
+    """The side of each process: exactly one each, and no process left out."""
     side_of: dict[int, str] = {}
     for side, inside in sides.items():
         if not inside:
-            raise BadInput(f"{where}, {side}: nobody is in it")
+            raise BadInput(f"{where}, {side}: it is empty")
         for name in inside:
             p = _number(name, f"{where}, {side}", numbers)
             if side_of.get(p) == side:
@@ -268,7 +268,7 @@ def groups_of(shape: str, system_size: int, seed: int) -> tuple[Group, ...]:
 
 
 def _no_file(shape: str) -> str:
-    """Who writes a dot or a slash means a file."""
+    """A dot or a slash means a file."""
     return " (and there is no such file)" if "." in shape or "/" in shape else ""
 
 
@@ -377,7 +377,7 @@ def separators_of(links: Sequence[Processes], size: int) -> tuple[Separator, ...
     """Every separator of a small graph: small member sets first, then by number.
 
     Whatever is left without the members falls into components; each way to put them into forward and
-    backward, nobody left empty, is a separator.
+    backward, neither left empty, is a separator.
 
     >>> for found in separators_of(links_of("path", 3), 3):
     ...     print(found)
@@ -407,17 +407,13 @@ def _components(links: Sequence[Processes], left: Processes) -> list[Processes]:
         edge = left & -left
         while edge:
             component |= edge
-            edge = _near(links, edge) & left & ~component
+            near = 0
+            for p in members(edge):
+                near |= links[p]
+            edge = near & left & ~component
         found.append(component)
         left &= ~component
     return found
-
-
-def _near(links: Sequence[Processes], processes: Processes) -> Processes:
-    near = 0
-    for p in members(processes):
-        near |= links[p]
-    return near
 
 
 # Files

@@ -15,7 +15,7 @@ from causet.errors import BadInput
 from causet.formats.causality import check_acyclic
 from causet.model import Event
 from causet.protocols import protocol_named
-from causet.simulate.schedule import replay
+from causet.simulate.replay import replay
 from causet.spark.batch import verify as verification
 from causet.spark.batch.verify import Verdict, verify
 from causet.spark.skeleton import skeleton

@@ -909,18 +909,18 @@ def test_schedules_that_are_garbage(refused: Refused, tmp_path: Path, name: str)
         ("{corrupt: p9}", "step 1: unknown process 'p9'"),
         ("{send: a, from: p1, group: g9}", "step 1: unknown group 'g9'; the groups are g1"),
         ("{null: p1, group: g9}", "step 1: unknown group 'g9'"),
-        ("{send: a, from: p3, group: g1}", "step 1: p3 is no member of g1"),
-        ("{null: p3, group: g1}", "step 1: p3 is no member of g1"),
+        ("{send: a, from: p3, group: g1}", "step 1: p3 is not a member of g1"),
+        ("{null: p3, group: g1}", "step 1: p3 is not a member of g1"),
         ("{send: a, from: p1}", "either `to` or `group`"),
         ("{send: a, from: p1, to: [p2], group: g1}", "either `to` or `group`"),
         ("{send: a, from: p1, to: []}", "at least one process"),
         ("{send: a, from: p1, to: p2}", "a list with at least one process"),
-        ("{send: a, from: p1, to: [p1]}", "nobody but its sender"),
+        ("{send: a, from: p1, to: [p1]}", "its sender alone"),
         ("{send: a, to: [p2]}", "field `from` is missing"),
         ("{send: a, from: p1, to: [p2], at: p3}", "a send step has no field 'at'"),
         ("{send: a!1, from: p1, to: [p2]}", "names with ! are for control messages"),
-        ("{send: 1, from: p1, to: [p2]}", "1 is no message name"),
-        ("{send: '', from: p1, to: [p2]}", "is no message name"),
+        ("{send: 1, from: p1, to: [p2]}", "1 is not a message name"),
+        ("{send: '', from: p1, to: [p2]}", "is not a message name"),
         ("{receive: a}", "field `at` is missing"),
         ("{receive: p1!1, at: p2}", "step 1: no copy of 'p1!1' is under way to p2"),
         ("{tick: -1}", "the clock must be a whole number"),
@@ -936,10 +936,10 @@ def test_schedules_that_are_garbage(refused: Refused, tmp_path: Path, name: str)
         ("{wait: 1}", "exactly one of send, receive"),
         ("{}", "exactly one of send, receive"),
         ("{send: a, receive: a}", "exactly one of send, receive"),
-        ("stop", "'stop' is no step"),
-        ("3", "3 is no step"),
-        ("[drain]", "is no step"),
-        ("null", "is no step"),
+        ("stop", '"stop" is not a step'),
+        ("3", "3 is not a step"),
+        ("[drain]", "is not a step"),
+        ("null", "is not a step"),
     ],
 )
 def test_steps_that_cannot_be_are_named_with_file_and_number(
@@ -1016,7 +1016,7 @@ def test_group_protocols_refuse_targets_that_are_no_group(
     refused: Refused, tmp_path: Path, protocol: str
 ) -> None:
     schedule(tmp_path, GOOD)
-    assert "p1, p2 are no group" in refused("replay", "schedule.yaml", "-p", protocol, "-o", "trace.jsonl")
+    assert "p1, p2 are not a group" in refused("replay", "schedule.yaml", "-p", protocol, "-o", "trace.jsonl")
 
 
 @pytest.mark.parametrize("protocol", [name for name, kind in PROTOCOLS.items() if kind.broadcast])

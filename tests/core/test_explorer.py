@@ -12,7 +12,8 @@ from causet.check.scope import Report, Scope
 from causet.check.scopes import scopes_for
 from causet.model import System, named_processes
 from causet.protocols import PROTOCOLS, make_options, protocol_named
-from causet.simulate.schedule import parse, replay, write_schedule
+from causet.simulate.replay import replay
+from causet.simulate.schedule import parse, write_schedule
 
 CORRECT = [name for name, kind in PROTOCOLS.items() if kind.PROMISES.causal]
 

@@ -17,16 +17,8 @@ from hypothesis import strategies as st
 from causet.check.oracle import judge
 from causet.errors import BadInput, CausetError
 from causet.protocols import OPTION_NAMES, PROTOCOLS, make_options
-from causet.simulate.schedule import (
-    ROUNDS,
-    Replay,
-    Schedule,
-    parse,
-    read_schedule,
-    replay,
-    schedule_of,
-    write_schedule,
-)
+from causet.simulate.replay import ROUNDS, Replay, replay
+from causet.simulate.schedule import Schedule, parse, read_schedule, schedule_of, write_schedule
 
 LOSSLESS = [name for name, kind in PROTOCOLS.items() if kind.PROMISES.causal and not kind.PROMISES.loss]
 CAUSAL = [name for name, kind in PROTOCOLS.items() if kind.PROMISES.causal]
@@ -271,7 +263,7 @@ def test_a_duplicate_is_one_more_copy_and_no_more() -> None:
     steps = ("{send: a, from: p1, to: [p2]}", "{duplicate: a, at: p2}")
     twice = ("{receive: a, at: p2}", "{receive: a, at: p2}")
     played(of(*steps, *twice), "none")
-    with pytest.raises(BadInput, match="step 5: no copy of 'a'"):
+    with pytest.raises(BadInput, match='step 5: no copy of "a"'):
         of(*steps, *twice, "{receive: a, at: p2}")
 
 

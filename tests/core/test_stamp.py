@@ -163,7 +163,7 @@ def test_a_file_keeps_numbers_causes_and_what_was_not_sent(tmp_path: Path) -> No
         assert again.unsent == [second]
         third = again.stamp("3")
     assert (sequence_of(third), deps_of(third)) == (3, {"anna": 2})
-    with pytest.raises(BadInput, match="this is the file of 'ben'"):
+    with pytest.raises(BadInput, match='this is the file of "ben"'):
         Stamper("carl", file=file)
 
 
@@ -366,7 +366,7 @@ def test_a_forked_process_does_not_use_its_parents_numbers_nor_keep_its_lock(tmp
 
 def test_a_stamper_that_is_dropped_or_refused_releases_its_file(tmp_path: Path) -> None:
     Stamper("p", file=tmp_path / "p").stamp()
-    with pytest.raises(BadInput, match="this is the file of 'p'") as caught:
+    with pytest.raises(BadInput, match='this is the file of "p"') as caught:
         Stamper("q", file=tmp_path / "p")
     with Stamper("p", file=tmp_path / "p") as again:
         assert sequence_of(again.stamp()) == 2

@@ -86,9 +86,9 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "no processes": ({"processes": []}, "processes: there are none"),
     "processes as text": (
         {"processes": "p1 p2"},
-        "processes: expected a list of names, found 'p1 p2'",
+        'processes: expected a list of names, found "p1 p2"',
     ),
-    "a repeated process": ({"processes": ["p1", "p2", "p1"]}, "processes: 'p1' is there twice"),
+    "a repeated process": ({"processes": ["p1", "p2", "p1"]}, 'processes: "p1" is there twice'),
     "an empty process name": ({"processes": ["p1", ""]}, "processes: name 2 is empty"),
     "a blank process name": ({"processes": [" "]}, "processes: name 1 is empty"),
     "a number as process name": (
@@ -101,7 +101,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "groups as a list": (
         {"groups": [["p1", "p2"]]},
-        "groups: expected names with their members, found [['p1', 'p2']]",
+        'groups: expected names with their members, found [["p1", "p2"]]',
     ),
     "an empty group name": ({"groups": {"": ["p1", "p2"]}}, "groups: name 1 is empty"),
     "a number as group name": (
@@ -110,26 +110,26 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "an unknown process in a group": (
         {"groups": {"g1": ["p1", "p9"]}},
-        f"group 'g1': unknown process 'p9'; {KNOWN}",
+        f'group "g1": unknown process "p9"; {KNOWN}',
     ),
     "a group of one": (
         {"groups": {"g1": ["p1"]}},
-        "group 'g1': a group has at least 2 members, and this one has 1",
+        'group "g1": a group has at least 2 members, and this one has 1',
     ),
     "a group of nobody": (
         {"groups": {"g1": []}},
-        "group 'g1': a group has at least 2 members, and this one has 0",
+        'group "g1": a group has at least 2 members, and this one has 0',
     ),
-    "a repeated member": ({"groups": {"g1": ["p1", "p2", "p1"]}}, "group 'g1': 'p1' is there twice"),
-    "members as text": ({"groups": {"g1": "p1"}}, "group 'g1': expected a list of names, found 'p1'"),
-    "links as a mapping": ({"links": {"p1": "p2"}}, "links: expected a list of links, found {'p1': 'p2'}"),
+    "a repeated member": ({"groups": {"g1": ["p1", "p2", "p1"]}}, 'group "g1": "p1" is there twice'),
+    "members as text": ({"groups": {"g1": "p1"}}, 'group "g1": expected a list of names, found "p1"'),
+    "links as a mapping": ({"links": {"p1": "p2"}}, 'links: expected a list of links, found {"p1": "p2"}'),
     "a link of three": (
         {"links": [["p1", "p2"], ["p1", "p2", "p3"]]},
         "link 2: a link is a pair of processes, and this one names 3",
     ),
-    "a link that is text": ({"links": ["p1"]}, "link 1: expected a list of names, found 'p1'"),
-    "a link with itself": ({"links": [["p2", "p2"]]}, "link 1: 'p2' is linked with itself"),
-    "an unknown process in a link": ({"links": [["p1", "p4"]]}, f"link 1: unknown process 'p4'; {KNOWN}"),
+    "a link that is text": ({"links": ["p1"]}, 'link 1: expected a list of names, found "p1"'),
+    "a link with itself": ({"links": [["p2", "p2"]]}, 'link 1: "p2" is linked with itself'),
+    "an unknown process in a link": ({"links": [["p1", "p4"]]}, f'link 1: unknown process "p4"; {KNOWN}'),
     "too many links": (
         {"links": [["p1", "p2"]] * 1_000_001},
         "links: 1000001 links are too many, at most 1000000 are allowed",
@@ -140,15 +140,15 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a separator in a disconnected graph": (
         {"links": [["p1", "p2"]], "separators": [MIDDLE]},
-        "separators: they need a connected graph, and no path leads from 'p1' to 'p3'",
+        'separators: they need a connected graph, and no path leads from "p1" to "p3"',
     ),
     "a separator that is no mapping": (
         {"links": PATH, "separators": [["p2"]]},
-        "separator 1: expected members, forward and backward, found ['p2']",
+        'separator 1: expected members, forward and backward, found ["p2"]',
     ),
     "an unknown key in a separator": (
         {"links": PATH, "separators": [MIDDLE | {"sideward": []}]},
-        "separator 1: unknown key 'sideward'; the keys are members, forward, backward",
+        'separator 1: unknown key "sideward"; the keys are members, forward, backward',
     ),
     "a missing key in a separator": (
         {"links": PATH, "separators": [{"members": ["p2"], "forward": ["p1", "p3"]}]},
@@ -156,27 +156,27 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "an empty side of a separator": (
         {"links": PATH, "separators": [MIDDLE | {"forward": []}]},
-        "separator 1, forward: nobody is in it",
+        "separator 1, forward: it is empty",
     ),
     "an unknown process in a separator": (
         {"links": PATH, "separators": [MIDDLE | {"forward": ["p4"]}]},
-        f"separator 1, forward: unknown process 'p4'; {KNOWN}",
+        f'separator 1, forward: unknown process "p4"; {KNOWN}',
     ),
     "overlapping sides of a separator": (
         {"links": PATH, "separators": [MIDDLE, MIDDLE | {"forward": ["p3", "p2"]}]},
-        "separator 2: 'p2' is both in members and in forward",
+        'separator 2: "p2" is both in members and in forward',
     ),
     "a process twice on one side of a separator": (
         {"links": PATH, "separators": [MIDDLE | {"forward": ["p3", "p3"]}]},
-        "separator 1, forward: 'p3' is there twice",
+        'separator 1, forward: "p3" is there twice',
     ),
     "a process that a separator leaves out": (
         {"links": [*PATH, ["p3", "p4"]], "processes": ["p1", "p2", "p3", "p4"], "separators": [MIDDLE]},
-        "separator 1: 'p4' is in none of members, forward, backward",
+        'separator 1: "p4" is in none of members, forward, backward',
     ),
     "a separator with a way around it": (
         {"links": [*PATH, ["p1", "p3"]], "separators": [MIDDLE]},
-        "separator 1: it does not separate; 'p3' in forward and 'p1' in backward are linked",
+        'separator 1: it does not separate; "p3" in forward and "p1" in backward are linked',
     ),
 }
 
@@ -249,42 +249,42 @@ def test_random_groups_depend_on_the_seed_alone() -> None:
 @pytest.mark.parametrize(
     ("shape", "size", "sentence"),
     [
-        ("rings", 5, "unknown group shape 'rings'"),
-        ("ring:", 5, "unknown group shape 'ring:'"),
-        ("ring:-2", 5, "unknown group shape 'ring:-2'"),
-        ("random:3", 5, "unknown group shape 'random:3'"),
-        ("all", 1, "group shape 'all' needs at least 2 processes"),
-        ("twins", 1, "group shape 'twins' needs at least 2 processes"),
-        ("pairs", 1, "group shape 'pairs' needs at least 2 processes"),
+        ("rings", 5, 'unknown group shape "rings"'),
+        ("ring:", 5, 'unknown group shape "ring:"'),
+        ("ring:-2", 5, 'unknown group shape "ring:-2"'),
+        ("random:3", 5, 'unknown group shape "random:3"'),
+        ("all", 1, 'group shape "all" needs at least 2 processes'),
+        ("twins", 1, 'group shape "twins" needs at least 2 processes'),
+        ("pairs", 1, 'group shape "pairs" needs at least 2 processes'),
         (
             "ring:1",
             5,
-            f"group shape 'ring:1' asks for groups of 1 among 5 processes; {SMALL_OR_LARGE}",
+            f'group shape "ring:1" asks for groups of 1 among 5 processes; {SMALL_OR_LARGE}',
         ),
         (
             "ring:6",
             5,
-            f"group shape 'ring:6' asks for groups of 6 among 5 processes; {SMALL_OR_LARGE}",
+            f'group shape "ring:6" asks for groups of 6 among 5 processes; {SMALL_OR_LARGE}',
         ),
         (
             "random:7x2",
             4,
-            "group shape 'random:7x2' asks for 7 different groups of 2, and 4 processes have only 6",
+            'group shape "random:7x2" asks for 7 different groups of 2, and 4 processes have only 6',
         ),
         (
             "random:0x2",
             4,
-            f"group shape 'random:0x2' makes 0 groups of 2; {TOO_MANY}",
+            f'group shape "random:0x2" makes 0 groups of 2; {TOO_MANY}',
         ),
         (
             "pairs",
             1000,
-            f"group shape 'pairs' makes 499500 groups of 2; {TOO_MANY}",
+            f'group shape "pairs" makes 499500 groups of 2; {TOO_MANY}',
         ),
         (
             "ring:50000",
             100_000,
-            f"group shape 'ring:50000' makes 100000 groups of 50000; {TOO_MANY}",
+            f'group shape "ring:50000" makes 100000 groups of 50000; {TOO_MANY}',
         ),
     ],
 )
@@ -328,9 +328,9 @@ def test_a_full_graph_needs_no_links() -> None:
 @pytest.mark.parametrize(
     ("shape", "size", "sentence"),
     [
-        ("ring", 5, "unknown link shape 'ring'; the shapes are full, path, star, cycle, tail"),
-        ("cycle", 2, "link shape 'cycle' needs at least 3 processes, and there are 2"),
-        ("tail", 2, "link shape 'tail' needs at least 3 processes, and there are 2"),
+        ("ring", 5, 'unknown link shape "ring"; the shapes are full, path, star, cycle, tail'),
+        ("cycle", 2, 'link shape "cycle" needs at least 3 processes, and there are 2'),
+        ("tail", 2, 'link shape "tail" needs at least 3 processes, and there are 2'),
     ],
 )
 def test_a_bad_link_shape_is_named(shape: str, size: int, sentence: str) -> None:
@@ -468,13 +468,13 @@ FILES: dict[str, tuple[str | bytes, str, str]] = {
         ": it says nothing; give at least one of processes, groups, links, separators",
     ),
     "a list": ("[p1]", "t.yaml", ": expected a mapping with some of processes, groups, links, separators, "
-               "found ['p1']"),
+               'found ["p1"]'),
     "an unknown field": (
         "procs: [p1]",
         "t.yaml",
-        ": unknown field 'procs'; the fields are processes, groups, links, separators",
+        ': unknown field "procs"; the fields are processes, groups, links, separators',
     ),
-    "a wrong type": ("groups: [p1]", "t.yaml", ": groups: expected names with their members, found ['p1']"),
+    "a wrong type": ("groups: [p1]", "t.yaml", ': groups: expected names with their members, found ["p1"]'),
     "a name that YAML takes for a truth value": (
         "processes: [yes]",
         "t.yaml",
@@ -483,7 +483,7 @@ FILES: dict[str, tuple[str | bytes, str, str]] = {
     "a mistake that only the system shows": (
         "{processes: [p1, p2], links: [[p1, p3]]}",
         "t.yaml",
-        ": link 1: unknown process 'p3'; the processes are p1, p2",
+        ': link 1: unknown process "p3"; the processes are p1, p2',
     ),
     "an alias": (
         "processes: &a [p1]\ngroups: {g1: *a}",
@@ -493,12 +493,12 @@ FILES: dict[str, tuple[str | bytes, str, str]] = {
     "a key given twice": (
         "groups:\n  g1: [p1, p2]\n  g1: [p2, p3]",
         "t.yaml",
-        ", line 3: the key 'g1' is there twice",
+        ', line 3: the key "g1" is there twice',
     ),
     "a JSON key given twice": (
         '{"groups": {"g1": [], "g1": []}}',
         "t.json",
-        ": the key 'g1' is there twice",
+        ': the key "g1" is there twice',
     ),
     "deep nesting": (
         "links: " + "[" * 100_000,
@@ -530,13 +530,13 @@ def test_a_mistake_in_a_file_is_named_with_the_file(mistake: str, tmp_path: Path
         ("links: []\n--- \nlinks: []\n", ", line 2: not YAML: "),
         (
             "links:\n  !!python/object/apply:os.system [ls]",
-            ", line 2: the tag 'tag:yaml.org...ply:os.system' ",
+            ', line 2: the tag "tag:yaml.org...ply:os.system" ',
         ),
         (
             "groups: !!timestamp x",
-            ", line 1: the tag 'tag:yaml.org,2002:timestamp' is not allowed; give plain",
+            ', line 1: the tag "tag:yaml.org,2002:timestamp" is not allowed; give plain',
         ),
-        ("groups: !g {}", ", line 1: the tag '!g' is not allowed; give plain values"),
+        ("groups: !g {}", ', line 1: the tag "!g" is not allowed; give plain values'),
         ("links: \x00", ": not YAML: "),
         ("? [p1]\n: p2", ", line 1: not YAML: "),
         ("groups: 2024-13-45", ": it has an invalid number or date; put text in quotes"),

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from causet.errors import BadInput, BadStamp, CausetError
 from causet.model import mask, only
 from causet.protocols import PROTOCOLS, Outcome, Packet, Process, Protocol
-from causet.protocols.clock import Timestamp
+from causet.protocols.merge_clock import Timestamp
 from causet.protocols.wire import LARGEST, TAGS, VERSION, Reader, Writer
 from tests.helpers.executions import SIZES, Setting, execution, setting
 
@@ -291,7 +291,47 @@ def test_what_is_over_is_a_number_and_the_gaps_after_it() -> None:
 
 def test_every_protocol_has_a_tag_of_its_own() -> None:
     assert set(TAGS) == set(PROTOCOLS)
-    assert len(TAGS) == len(set(TAGS)) <= 16
+    assert len(TAGS) == len(set(TAGS))
+
+
+MANY_TAGS = (*TAGS, *(f"p{number}" for number in range(len(TAGS), 300)))
+
+
+@pytest.mark.parametrize(
+    ("tag", "head"), [(0, "10"), (12, "1c"), (14, "1e"), (15, "1f0f"), (127, "1f7f"), (128, "1f8001")]
+)
+def test_a_tag_from_15_on_follows_the_first_byte(
+    monkeypatch: pytest.MonkeyPatch, tag: int, head: str
+) -> None:
+    monkeypatch.setattr("causet.protocols.wire.TAGS", MANY_TAGS)
+    writer = Writer(MANY_TAGS[tag])
+    writer.number(300)
+    data = bytes.fromhex(head + "ac02")
+    assert writer.done() == data
+    reader = Reader(MANY_TAGS[tag], data)
+    assert reader.number("it") == 300
+    reader.done()
+    with pytest.raises(BadStamp, match=f"a stamp of {MANY_TAGS[tag]}$"):
+        Reader("p200", data)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ("1f", "ends inside its tag"),
+        ("1f80", "ends inside its tag"),
+        ("1f05", "its tag 5 is written longer than it needs to be"),
+        ("1f0e", "its tag 14 is written longer than it needs to be"),
+        ("1f8f00", "its tag is written longer than it needs to be"),
+        ("1f" + "ff" * 9 + "01", "its tag is"),
+        ("2f0f", "its version is 2"),
+    ],
+)
+def test_a_tag_in_any_other_form_is_refused(monkeypatch: pytest.MonkeyPatch, data: str, why: str) -> None:
+    monkeypatch.setattr("causet.protocols.wire.TAGS", MANY_TAGS)
+    for protocol in (MANY_TAGS[5], MANY_TAGS[14], MANY_TAGS[15]):
+        with pytest.raises(BadStamp, match=why):
+            Reader(protocol, bytes.fromhex(data))
 
 
 # ---------------------------------------------------------------- real stamps
@@ -343,7 +383,9 @@ def test_a_refusal_says_which_version_or_protocol_the_stamp_is_of() -> None:
     with pytest.raises(BadStamp, match="a stamp of matrix"):
         protocol.decode(b"\x12\x01")
     with pytest.raises(BadStamp, match="protocol number 15"):
-        protocol.decode(b"\x1f\x01")
+        protocol.decode(b"\x1f\x0f\x01")
+    with pytest.raises(BadStamp, match="protocol number 200"):
+        protocol.decode(b"\x1f\xc8\x01\x01")
     with pytest.raises(BadStamp, match="it is empty"):
         protocol.decode(b"")
 

@@ -8,7 +8,8 @@ from dataclasses import replace as changed
 from causet.check.oracle import causal_pasts, judge
 from causet.model import Event
 from causet.protocols import PROTOCOLS, make_options
-from causet.simulate.schedule import Replay, Schedule, Step, read_schedule, replay
+from causet.simulate.replay import Replay, replay
+from causet.simulate.schedule import Schedule, Step, read_schedule
 from causet.view.text import space_time
 from tests.helpers.places import ROOT
 

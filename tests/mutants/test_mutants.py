@@ -17,24 +17,27 @@ import pytest
 from causet.check.explorer import explore
 from causet.check.scope import Scope
 from causet.check.scopes import scopes_for
+from causet.errors import BadStamp
 from causet.holdback import Threshold
 from causet.model import System, named_processes, only
 from causet.protocols import Packet, Process, make_options
 from causet.protocols.base import NOTHING, Learned
 from causet.protocols.bounded import Bounded
-from causet.protocols.clock import Shape, Timestamp
 from causet.protocols.controls import Fifo
 from causet.protocols.direct import Direct
 from causet.protocols.fast import Fast
 from causet.protocols.histories import Histories
 from causet.protocols.matrix import Matrix
 from causet.protocols.merge import Merge
+from causet.protocols.merge_clock import KnClock, Timestamp
 from causet.protocols.optimal import Optimal
 from causet.protocols.piggyback import Piggyback
 from causet.protocols.relative import SETTLED, Relative
 from causet.protocols.slow import Slow
 from causet.protocols.vector import Vector
-from causet.simulate.schedule import parse, replay
+from causet.simulate.replay import replay
+from causet.simulate.schedule import parse
+from tests.helpers.mutating import Change, modules
 
 MUTANTS: list[Any] = []
 
@@ -194,18 +197,18 @@ class WithoutR5NothingEntersD(Histories):
 class R7WhereReportedToSome(Histories):
     """A timestamp leaves out what was reported to one addressee."""
 
-    def _timestamp(self, targets: int) -> Any:
-        kept = super()._timestamp(targets)
-        return tuple(uid for uid in kept if not targets & self.H[uid[0]][uid[1]][1])
+    def _R7(self, targets: int, C: int) -> bool:
+        return super()._R7(targets, C) or bool(targets & C)
 
 
 @mutant("unsafe", messages=4)
 class R8WhereReportedToSome(Histories):
     """H drops what was reported to one of those it was addressed to."""
 
-    def _drop_reported(self, histories: Any) -> None:
-        super()._drop_reported(histories)
-        for s, sent in list(histories.items()):
+    def _R8(self, senders: Iterable[int]) -> None:
+        super()._R8(senders)
+        for s in senders:
+            sent = self.H.get(s, {})
             for c in [c for c, (A, C) in sent.items() if A & C & ~only(s)]:
                 del sent[c]
             if not sent:
@@ -231,44 +234,28 @@ class R63ReportsTheMessageToEverybody(Histories):
         return learned
 
 
-class _R9Without(Histories):
-    """R9 with one of its conditions dropped."""
-
-    forward = backward = reported = True
-
-    def _timestamp(self, targets: int) -> Any:
-        left_out = set()
-        for sep in self.separators:
-            if self.forward and targets & ~sep.forward:
-                continue
-            for s, sent in self.H.items():
-                for c, (A, C) in sent.items():
-                    if (not self.backward or not A & ~sep.backward) and (
-                        not self.reported or not sep.members & ~C
-                    ):
-                        left_out.add((s, c))
-        return tuple(uid for uid in super()._timestamp(targets) if uid[:2] not in left_out)
-
-
 @mutant("unsafe", processes=4, messages=4, links="cycle")
-class R9WithoutReportsToTheSeparator(_R9Without):
+class R9WithoutReportsToTheSeparator(Histories):
     """S ⊆ C dropped: only the directed 4-cycle shows it, random runs hardly ever."""
 
-    reported = False
+    def _R9(self, targets: int, A: int, C: int) -> bool:
+        return super()._R9(targets, A, self.system.everyone)
 
 
 @mutant("unsafe", links="path")
-class R9WhoeverItIsAddressedTo(_R9Without):
+class R9WhoeverItIsAddressedTo(Histories):
     """A_n ⊆ B dropped."""
 
-    backward = False
+    def _R9(self, targets: int, A: int, C: int) -> bool:
+        return super()._R9(targets, 0, C)
 
 
 @mutant("unsafe", processes=4, messages=4, links="cycle")
-class R9WhereverItGoes(_R9Without):
+class R9WhereverItGoes(Histories):
     """A_m ⊆ F dropped."""
 
-    forward = False
+    def _R9(self, targets: int, A: int, C: int) -> bool:
+        return super()._R9(0, A, C)
 
 
 # Macedo
@@ -369,8 +356,8 @@ class RelativeSettlesBeforeDelivery(Relative):
 
 @mutant("stuck", nulls=0)
 class RelativeNeverSettles(Relative):
-    def complete(self, x: int) -> list[Threshold]:
-        return [(fact, value) for fact, value in super().complete(x) if fact[0] != SETTLED]  # type: ignore[index]
+    def facts_of(self, x: int) -> list[Threshold]:
+        return [(fact, value) for fact, value in super().facts_of(x) if fact[0] != SETTLED]  # type: ignore[index]
 
 
 # Kulkarni & Ravikant
@@ -397,7 +384,7 @@ class MergeCountsNoEvents(Merge):
         stamp = super()._event(*received)
         if any(before):
             kn = list(stamp.kn)
-            kn[self.shape.low] = max(1, kn[self.shape.low] - 1)
+            kn[self.options.epsilon] = max(1, kn[self.options.epsilon] - 1)
             self.stamp = stamp._replace(kn=tuple(kn))
         return self.stamp
 
@@ -408,7 +395,7 @@ class MergeLearnsNothing(Merge):
         return super()._event()
 
 
-class _ForgetfulShape(Shape):
+class _ForgetfulClock(KnClock):
     """c is not carried over from a message: what is known of the largest clock is lost."""
 
     def joined(self, mine: Timestamp, other: Timestamp) -> Timestamp:
@@ -417,10 +404,9 @@ class _ForgetfulShape(Shape):
 
 @mutant("unsafe", messages=2)
 class MergeForgetsTheLargestClock(Merge):
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        shape = self.shape
-        self.shape = _ForgetfulShape(shape.epsilon, shape.delta_min, shape.most)
+    def _clock(self) -> KnClock:
+        most = self.options.events_per_tick * self.system.size
+        return _ForgetfulClock(self.options.epsilon, self.options.delta_min, most)
 
 
 # The baselines
@@ -590,3 +576,38 @@ def test_the_variant_neighbours_is_stuck_without_its_copies() -> None:
     for kind, found in ((Fast, False), (TellsNoNeighbours, True)):
         [named] = scopes_for(kind, 3, 3, groups="pairs", settings={"variant": "neighbours"})
         assert ("stuck" in explore(named.scope).findings) == found
+
+
+# The tag of a stamp: one form for each protocol, whatever their number.
+
+
+def forms_of_tags(wire: Any) -> None:
+    """Each of many protocols reads what it writes, and no other form of its tag."""
+    wire.TAGS = tuple(f"p{number}" for number in range(300))
+    for tag in (0, 14, 15, 16, 127, 128, 299):
+        data = wire.Writer(f"p{tag}").done()
+        wire.Reader(f"p{tag}", data).done()
+        longer = wire.Writer("p15")
+        longer._bytes = bytearray(b"\x1f")
+        longer.number(tag)
+        if longer.done() != data:
+            with pytest.raises(BadStamp):
+                wire.Reader(f"p{tag}", longer.done())
+
+
+@pytest.mark.parametrize(
+    ("line", "becomes"),
+    [
+        ("            if tag < EXTENDED:\n", "            if False:\n"),
+        ("            if tag < EXTENDED:\n", "            if tag <= EXTENDED:\n"),
+        ("        if tag >= EXTENDED:\n", "        if tag > EXTENDED:\n"),
+    ],
+)
+def test_mutants_of_the_tag_are_killed(line: str, becomes: str) -> None:
+    with modules(None, ["protocols.wire"]) as made:
+        forms_of_tags(made["protocols.wire"])
+    with (
+        modules(Change("protocols.wire", line, becomes), ["protocols.wire"]) as made,
+        pytest.raises((BadStamp, pytest.fail.Exception)),
+    ):
+        forms_of_tags(made["protocols.wire"])

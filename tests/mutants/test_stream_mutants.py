@@ -968,13 +968,11 @@ def clocks(line: str, becomes: str, rule: str) -> None:
     mutant("clock", "rcclock", line, becomes, rule)
 
 
-LARGEST = "max(now, self.largest, *(when.rc + 1 for when in received))"
-clocks(
-    LARGEST, "max(now, self.largest, *(when.rc for when in received))", "an effect is later than its cause"
-)
-clocks(LARGEST, "max(now, self.largest, *(when.r + 1 for when in received))", "what others heard of counts")
-clocks(LARGEST, "max(self.largest, *(when.rc + 1 for when in received), 0)", "the clock on the wall counts")
-clocks(LARGEST, "max(now, *(when.rc + 1 for when in received), 0)", "what was heard before counts")
+LARGEST = "max(now, largest, *(rc + 1 for rc in received))"
+clocks(LARGEST, "max(now, largest, *received)", "an effect is later than its cause")
+clocks("(when.rc for when in received)", "(when.r for when in received)", "what others heard of counts")
+clocks(LARGEST, "max(largest, *(rc + 1 for rc in received), 0)", "the clock on the wall counts")
+clocks(LARGEST, "max(now, *(rc + 1 for rc in received), 0)", "what was heard before counts")
 clocks("return RcTime(self.largest, now)", "return RcTime(self.largest, self.largest)", "r is the wall clock")
 clocks("if when.r > now + self.epsilon:", "if False:", "a clock that is ahead is refused")
 clocks(

@@ -17,8 +17,9 @@ from causet.check.oracle import judge
 from causet.errors import BadInput
 from causet.model import Event, System, mask, named_processes, only
 from causet.protocols import PROTOCOLS, Packet, Process, histories, make_options
-from causet.protocols.clock import key_rc, less_rc_as_printed
-from causet.simulate.schedule import Replay, Schedule, Step, read_schedule
+from causet.protocols.merge_clock import key_rc, less_rc_as_printed
+from causet.simulate.replay import Replay
+from causet.simulate.schedule import Schedule, Step, read_schedule
 from tests.helpers.exhibits import (
     DRAIN,
     ERRATA,

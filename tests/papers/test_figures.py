@@ -13,7 +13,8 @@ import pytest
 from causet.check.oracle import causal_pasts, judge
 from causet.model import mask
 from causet.protocols import PROTOCOLS
-from causet.simulate.schedule import Replay, Schedule, read_schedule
+from causet.simulate.replay import Replay
+from causet.simulate.schedule import Schedule, read_schedule
 from tests.helpers.exhibits import DRAIN, FIGURES, delivered, run, until
 
 CONTROLS = ("fifo", "none")

@@ -10,8 +10,8 @@ import pytest
 from causet.errors import BadInput
 from causet.model import System, named_processes, only
 from causet.protocols import Packet, Process, make_options
-from causet.protocols.clock import Shape, Timestamp, key_rc, less_rc_as_printed
 from causet.protocols.merge import Merge, MergeOptions
+from causet.protocols.merge_clock import KnClock, Timestamp, key_rc, less_rc_as_printed
 
 
 class World:
@@ -43,6 +43,11 @@ class World:
         protocol = self.processes[p].protocol
         assert isinstance(protocol, Merge)
         return protocol
+
+    def clock(self) -> KnClock:
+        clock = self.protocol(0).clock
+        assert isinstance(clock, KnClock)
+        return clock
 
     def event(self, p: int, message: int | None = None) -> int:
         """Note an event of p, which may have received the message of another event."""
@@ -123,9 +128,9 @@ class World:
 
         `less` is transitive (observation 3.5), so direct pairs are enough.
         """
-        shape = self.protocol(0).shape
+        clock = self.clock()
         return sum(
-            not shape.less(self.events[before][1], stamp)
+            not clock.less(self.events[before][1], stamp)
             for time, stamp, direct in self.events
             for before in direct
             if time > since and self.events[before][0] > since
@@ -166,11 +171,11 @@ def test_theorem_4_4_all_deliver_common_messages_in_the_same_order(seed: int) ->
 def test_lemmas_3_1_3_2_and_3_4_hold_of_every_timestamp() -> None:
     world = World(1, size=5, epsilon=3, delta=6, events_per_tick=16)
     world.run(80)
-    shape = world.protocol(0).shape
+    clock = world.clock()
     for _, stamp, _ in world.events:
         assert 0 <= stamp.c <= 3
-        assert shape.at(stamp, stamp.c) > 0
-        assert all(shape.at(stamp, t) == 0 for t in range(stamp.c + 1, 4))
+        assert clock.at(stamp, stamp.c) > 0
+        assert all(clock.at(stamp, t) == 0 for t in range(stamp.c + 1, 4))
         assert max(stamp.kn) <= 16 * 5
 
 
@@ -213,8 +218,8 @@ def test_damage_does_show_before_it_is_repaired() -> None:
 
 def test_without_the_reset_damage_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: local invariants are never checked."""
-    monkeypatch.setattr(Shape, "holds", lambda self, stamp: True)
-    monkeypatch.setattr(Merge, "_sound", lambda self, stamp: True)
+    monkeypatch.setattr(KnClock, "holds", lambda self, stamp: True)
+    monkeypatch.setattr(KnClock, "sound", lambda self, stamp: True)
     with pytest.raises((AssertionError, OverflowError, ValueError)):
         corruptions(range(400))
 
@@ -259,15 +264,15 @@ def test_the_byte_key_is_less_then_process_then_sequence() -> None:
     for seed in range(8):
         world = World(seed, size=5, epsilon=1 + seed % 4, delta=6)
         world.run(40, events=5)
-        shape = world.protocol(0).shape
+        clock = world.clock()
         draw = Random(seed)
         real = [(stamp, draw.randrange(5)) for _, stamp, _ in world.events]
         noise = [
             (
                 Timestamp(
                     draw.randint(0, 6),
-                    c := draw.randint(0, shape.reach),
-                    tuple(draw.randint(0, 2) if t <= c + shape.low else 0 for t in range(shape.length)),
+                    c := draw.randint(0, clock.reach),
+                    tuple(draw.randint(0, 2) if t <= c + clock.low else 0 for t in range(clock.length)),
                 ),
                 draw.randrange(5),
             )
@@ -276,9 +281,9 @@ def test_the_byte_key_is_less_then_process_then_sequence() -> None:
         some = draw.sample(real, min(len(real), 120)) + noise
         for number, (a, p) in enumerate(some):
             for other, (b, q) in enumerate(some):
-                left, right = shape.key(a, p, number), shape.key(b, q, other)
-                if shape.less(a, b) or shape.less(b, a):
-                    expected = shape.less(a, b)
+                left, right = clock.key(a, p, number), clock.key(b, q, other)
+                if clock.less(a, b) or clock.less(b, a):
+                    expected = clock.less(a, b)
                 else:
                     expected = (p, number) < (q, other)
                 assert (left < right) == expected
@@ -310,12 +315,12 @@ def test_a_busy_tick_puts_receptions_off_and_refuses_sends() -> None:
         busy.send(2)
     busy.tick(3)
     [after] = busy.send(2).packets
-    shape = busy.protocol.shape  # type: ignore[attr-defined]
-    assert all(shape.less(packet.stamp, after.stamp) for packet in packets)
+    clock = busy.protocol.clock  # type: ignore[attr-defined]
+    assert all(clock.less(packet.stamp, after.stamp) for packet in packets)
 
 
 @pytest.mark.parametrize("delta_min", [0, 1, 2, 3])
 def test_a_least_delay_narrows_the_array_to_epsilon_minus_delta_min(delta_min: int) -> None:
-    shape = Shape(epsilon=2, delta_min=delta_min, most=5)
-    assert shape.reach == max(2 - delta_min, 0)
-    assert shape.length == 2 * shape.reach + 1
+    clock = KnClock(epsilon=2, delta_min=delta_min, most=5)
+    assert clock.reach == max(2 - delta_min, 0)
+    assert clock.length == 2 * clock.reach + 1

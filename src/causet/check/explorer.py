@@ -3,8 +3,8 @@
 What is tried. Any process may send any message it can, up to a number of messages in all; the copies under
 way may be received in any order; protocols with null messages may send a bounded number of them at any
 time. Clocks tick within ε of each other up to a horizon; a copy that does not arrive within δ of the clocks
-is lost. Under a protocol that bears loss every message goes to everybody: a process that is no target looks
-like one whose copy was lost.
+is lost. Under a protocol that bears loss every message goes to everybody: a process that is not a
+target looks like one whose copy was lost.
 
 What is judged, by a record of precedence that the explorer keeps itself and no protocol sees:
   - a delivery before a cause that is addressed to the same process, a delivery twice;
@@ -14,7 +14,7 @@ What is judged, by a record of precedence that the explorer keeps itself and no 
 
 The reduction. A process's step depends on what happened at that process alone, and only a step that sends
 something (or ticks) is noticed by others. So a reception can be moved later, past steps of other processes,
-until just before the next such step of its own process, and nobody sees a difference: same messages, same
+until just before the next such step of its own process, and no process sees a difference: same messages, same
 stamps, same deliveries in the same order at each process. Every execution equals one in which each process
 receives in one go right before it sends, and receives the rest at the end. The explorer tries exactly
 those: a state is what the processes have become after their last send, and what is under way. The rest is
@@ -50,7 +50,8 @@ from causet.check.steps import Copy, Local, Move, Path, Received, State, Steps
 from causet.errors import BadInput
 from causet.model import Processes, members, only
 from causet.protocols import Options
-from causet.simulate.schedule import Schedule, Step, letters, replay
+from causet.simulate.replay import replay
+from causet.simulate.schedule import Schedule, Step, letters
 
 CLOSING_ROUNDS = 2
 """Null rounds after all has arrived, before a held message counts as stuck."""
@@ -192,17 +193,16 @@ class _Explorer:
         """How far process p may tick now: within ε of every other clock, and up to the horizon."""
         if not self.scope.kind.clocked:
             return 0
-        options: Any = self.scope.options
         others = (self.steps.state(local).clock for q, local in enumerate(state.locals) if q != p)
-        return int(min(self.scope.horizon, min(others) + options.epsilon))
+        return min(self.scope.horizon, min(others) + self.scope.clocks.epsilon)
 
     def _awaited(self, state: _Global, p: int) -> bool:
         """Whether another clock may want to go where p's must have ticked first."""
-        options: Any = self.scope.options
-        return bool(self.steps.state(state.locals[p]).clock + options.epsilon < self.scope.horizon)
+        clock = self.steps.state(state.locals[p]).clock
+        return clock + self.scope.clocks.epsilon < self.scope.horizon
 
     def _untouched(self, state: _Global) -> Processes:
-        """Processes that did nothing and were sent nothing: nobody can tell them apart."""
+        """Processes that did nothing and were sent nothing: they cannot be told apart."""
         fresh = 0
         for p, local in enumerate(state.locals):
             s = self.steps.state(local)
@@ -224,7 +224,7 @@ class _Explorer:
     # The end.
 
     def _judge_end(self, state: _Global, steps: int) -> None:
-        """Nobody sends any more: each process receives the rest, and then nothing may be held."""
+        """Nothing more is sent: each process receives the rest, and then nothing may be held."""
         ends = [
             [
                 r
@@ -268,9 +268,9 @@ class _Explorer:
 
     def _run_closing(self, now: list[Local], moves: list[tuple[int, Move]]) -> Finding | None:
         kind = self.scope.kind
-        rounds = CLOSING_ROUNDS if kind.nulls else self._longest_wait()
+        rounds = CLOSING_ROUNDS if kind.nulls else self.scope.clocks.longest_wait + 4
         for _ in range(rounds):
-            # Whoever is behind ticks first, so that clocks stay within ε of each other.
+            # The process that is behind ticks first, so that clocks stay within ε of each other.
             for p in sorted(range(len(now)), key=lambda q: self.steps.state(now[q]).clock):
                 clock = self.steps.state(now[p]).clock
                 move: Move = ("null",) if kind.nulls else ("tick", clock + 1, frozenset())
@@ -293,10 +293,6 @@ class _Explorer:
             if held:
                 return self._stuck(p, held)
         return None
-
-    def _longest_wait(self) -> int:
-        options: Any = self.scope.options
-        return int(options.delta + 4 * options.epsilon + 4)
 
     # Counter-examples.
 

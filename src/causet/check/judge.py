@@ -52,7 +52,7 @@ class Judge(Observer):
         self._findings = Findings()
         self._system = system
         # Deliveries before a cause: (message, causes that had not come, excused), per process. A cause that
-        # turns out to be lost is taken out again, for nobody could have waited for it.
+        # turns out to be lost is taken out again, for no process could have waited for it.
         self._suspects: list[list[tuple[int, int, bool]]] = [[] for _ in system.processes]
         self._bits: dict[tuple[int, int], int] = {}
         self._ids: list[tuple[int, int]] = []

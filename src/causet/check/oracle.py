@@ -9,7 +9,7 @@ reader should see that it is right without trusting any cleverness.
 "Before" is process order, that is, the order of seq. Receptions teach the application nothing, so they
 take no part. Neither do control messages, whatever happens to them.
 
-The sender's own copy is delivered at the send, without an event of its own, and nobody expects another. The
+The sender's own copy is delivered at the send, without an event of its own, and no other is expected. The
 exception is a send whose `to` names the sender: then that copy travels, and the sender is a target like
 any other. Only deliver events are judged.
 
@@ -70,7 +70,7 @@ class Verdict:
     strangers: Pairs
     """Delivered where not addressed."""
     unsent: Pairs
-    """Delivered, but nobody sent it."""
+    """Delivered, but never sent."""
     undelivered: Pairs
     """Addressed, not lost, and never delivered."""
     late: Pairs
@@ -207,7 +207,7 @@ class _Execution:
         return found
 
     def bit(self, id: str) -> int:
-        """The set of this one message; the empty set if nobody sent it."""
+        """The set of this one message; the empty set if it was never sent."""
         return 1 << self.index[id] if id in self.index else 0
 
     def pasts(self) -> list[int]:
@@ -318,7 +318,7 @@ def _late(run: _Execution, pasts: list[int], process: str) -> Iterator[tuple[str
 
 def _disagreements(orders: dict[str, list[str]]) -> tuple[Disagreement, ...]:
     """By pair of processes, in the order in which the second of the two delivered. Only deliver events
-    count: a sender's own copy, delivered at the send, is no statement about a common order."""
+    count: a sender's own copy, delivered at the send, says nothing about a common order."""
     positions = {process: _first_positions(order) for process, order in orders.items()}
     found: dict[tuple[str, str], Disagreement] = {}
     for p, q in combinations(orders, 2):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from causet.model import Processes, System, only
 from causet.protocols import Options, Protocol
-from causet.protocols.bounded import Bounded
+from causet.protocols.base import ClockOptions
 from causet.simulate.schedule import Schedule
 
 
@@ -38,6 +38,12 @@ class Scope:
     symmetric: bool | None = None
     """Whether processes are interchangeable; by default where nothing tells them apart."""
 
+    @property
+    def clocks(self) -> ClockOptions:
+        """What is assumed of clocks, for protocols that have them."""
+        assert isinstance(self.options, ClockOptions)
+        return self.options
+
     def choices(self, sender: int) -> list[tuple[Processes, int]]:
         """(targets, group) of every message that the sender could send."""
         system, me = self.system, only(sender)
@@ -45,9 +51,7 @@ class Scope:
             return [(group.members & ~me, x) for x, group in enumerate(system.groups) if group.members & me]
         if self.kind.broadcast or self.kind.promises(self.options).loss:
             return [(system.everyone & ~me, -1)]
-        reach = system.everyone
-        if system.links is not None and "H7" not in self.options.as_printed:
-            reach = system.links[sender] | me
+        reach = self.kind.variant(self.options).reach(sender, system, self.options)
         if not self.own_copies:
             reach &= ~me
         return [(t, -1) for t in range(1, system.everyone + 1) if not t & ~reach and t != me]
@@ -56,10 +60,8 @@ class Scope:
     def interchangeable(self) -> bool:
         if self.symmetric is not None:
             return self.symmetric
-        if self.system.links is not None or self.kind.promises(self.options).total:
+        if self.system.links is not None or self.kind.ranks or self.kind.promises(self.options).total:
             return False  # a graph tells processes apart, and a total order ranks them
-        if self.kind is Bounded:
-            return False  # of two columns that are equally full it takes the first
         if not self.kind.grouped:
             return True
         sizes = {g.members.bit_count() for g in self.system.groups}

@@ -1,8 +1,9 @@
-"""What to explore when somebody names a protocol: shapes, bounds and settings that show what it does."""
+"""What to explore of a protocol: shapes, bounds and settings that show what it does."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from causet.check.explorer import CLOSING_ROUNDS
@@ -10,6 +11,7 @@ from causet.check.scope import Scope
 from causet.errors import BadInput
 from causet.model import System, named_processes
 from causet.protocols import Protocol, as_printed_rows, make_options
+from causet.protocols.base import ClockOptions
 from causet.topology import groups_of, links_of, separators_of
 
 NOT_SEEN = {
@@ -83,22 +85,15 @@ def scopes_for(
         systems = [(links, System(names, (), masks, found))]
     else:
         systems = [("everybody to everybody" if kind.broadcast else "every set of targets", System(names))]
-    chosen = dict(settings or {})
-    if kind.name == "bounded":
-        chosen.setdefault("k", processes + 1 if "S4" in rows else processes)
-    if kind.clocked:
-        chosen.setdefault("epsilon", 1)
-        chosen.setdefault("delta", 1)
-        if chosen.get("clock") != "rc":
-            chosen.setdefault("ties", "arrival")
+    given = settings or {}
+    chosen = {**kind.small(processes, given, rows), **given}
     found_scopes = []
     for shape, system in systems:
-        options: Any = make_options(kind, system, chosen, rows)[0]
-        for name in ("epsilon", "delta"):
-            if getattr(options, name, 0) > MOST_TICKS:
-                raise BadInput(
-                    f"{name} = {getattr(options, name)}: an exploration takes at most {MOST_TICKS} ticks"
-                )
+        options = make_options(kind, system, chosen, rows)[0]
+        if isinstance(options, ClockOptions):
+            for name, value in (("epsilon", options.epsilon), ("delta", options.delta)):
+                if value > MOST_TICKS:
+                    raise BadInput(f"{name} = {value}: an exploration takes at most {MOST_TICKS} ticks")
         # What a sender addresses to itself matters only where the printed rules treat it differently.
         own = bool(rows & {"H2", "H3"})
         base = Scope(
@@ -106,17 +101,13 @@ def scopes_for(
         )
         if kind.clocked:
             for count, horizon in horizons or ((messages, 1), (min(messages, 3), 2)):
-                clocks = f"ε = {options.epsilon}, δ = {options.delta}, ties by {options.ties}"
-                label = f"to everybody, copies lost, {clocks}, clocks up to {horizon} before the end"
-                found_scopes.append(Named(label, Scope(**_fields(base, messages=count, horizon=horizon))))
+                clocks = f"{options.in_words()}, clocks up to {horizon} before the end"
+                scope = replace(base, messages=count, horizon=horizon)
+                found_scopes.append(Named(f"to everybody, copies lost, {clocks}", scope))
         elif kind.nulls:
             label = f"{shape}; {nulls} null message{'s' if nulls != 1 else ''} at any time"
             found_scopes.append(Named(f"{label}, {CLOSING_ROUNDS} null rounds at the end", base))
         else:
-            label = f"{shape}, k = {options.k}" if kind.name == "bounded" else shape
+            label = ", ".join(filter(None, (shape, options.in_words())))
             found_scopes.append(Named(label, base))
     return found_scopes
-
-
-def _fields(scope: Scope, **changed: Any) -> dict[str, Any]:
-    return {name: getattr(scope, name) for name in Scope.__dataclass_fields__} | changed

@@ -261,8 +261,8 @@ class Steps:
 
     def _deadline(self, copy: Copy) -> int:
         """The last value of the receiver's clock at which a copy can arrive (G1 and G2)."""
-        options: Any = self.scope.options
-        return int(self.packets[copy].sent_at + options.delta + options.epsilon)
+        clocks = self.scope.clocks
+        return self.packets[copy].sent_at + clocks.delta + clocks.epsilon
 
     def postponed(self, received: Received, move: Move, result: Result) -> bool:
         """Whether some last reception could as well come after this move: that order is tried instead."""

@@ -21,7 +21,8 @@ from causet.cli.shared.common import (
 from causet.cli.shared.printing import json_option, print_json, progress_bar, say, say_text
 from causet.files import check_output, new_file
 from causet.protocols import as_printed_rows, protocol_named
-from causet.simulate.schedule import names_in, renamed, replay, write_schedule
+from causet.simulate.replay import replay
+from causet.simulate.schedule import names_in, renamed, write_schedule
 from causet.verdict import exit_code, judged_status
 
 RUNS_ONLY = (

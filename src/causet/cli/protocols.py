@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from causet.cli.shared.printing import json_option, print_json, say
-from causet.protocols import PROTOCOLS, Protocol
+from causet.protocols import PROTOCOLS, Protocol, flags
 
 NEEDS: dict[str, Callable[[type[Protocol]], bool]] = {
     "any-targets": lambda kind: not kind.grouped and not kind.broadcast,
@@ -22,7 +22,7 @@ NEEDS: dict[str, Callable[[type[Protocol]], bool]] = {
     "loss": lambda kind: kind.PROMISES.loss,
     "damage": lambda kind: kind.PROMISES.damage,
     "as-early-as-possible": lambda kind: kind.PROMISES.early,
-    "no-extra-messages": lambda kind: not kind.nulls and kind.name != "bounded",
+    "no-extra-messages": lambda kind: not kind.nulls and not kind.extras,
     "no-clocks": lambda kind: not kind.clocked,
     "many-processes": lambda kind: not kind.sensible,
 }
@@ -62,7 +62,7 @@ def protocols(needs: tuple[str, ...], as_json: bool) -> int:
     for row in rows:
         _show(console, row)
     console.print(
-        "Options are given with --set NAME=VALUE; k, epsilon, delta and silence have options of their own. "
+        f"Options are given with --set NAME=VALUE; {', '.join(flags())} also by their own names. "
         "All have capacity: the most messages a process may hold back; one more is an error. Errata are "
         "selected with --as-printed."
     )
@@ -106,9 +106,12 @@ def _row(kind: type[Protocol]) -> dict[str, Any]:
         "bears loss": promises.loss,
         "recovers from damage": promises.damage,
     }
-    needs = {"null messages": kind.nulls, "clocks": kind.clocked, "FIFO links (restored)": kind.fifo_links}
-    if kind.name == "bounded":
-        needs["extra messages"] = True
+    needs = {
+        "null messages": kind.nulls,
+        "clocks": kind.clocked,
+        "FIFO links (restored)": kind.fifo_links,
+        "extra messages": kind.extras,
+    }
     return {
         "protocol": kind.name,
         "title": kind.title,

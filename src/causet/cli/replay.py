@@ -25,8 +25,9 @@ from causet.escapes import in_json
 from causet.formats.trace import to_json, write_trace
 from causet.model import Event
 from causet.protocols import protocol_named
-from causet.simulate.schedule import Replay, Schedule, read_schedule
-from causet.simulate.schedule import replay as replayed
+from causet.simulate.replay import Replay
+from causet.simulate.replay import replay as replayed
+from causet.simulate.schedule import Schedule, read_schedule
 from causet.verdict import exit_code, judged_status
 from causet.view.text import space_time
 

@@ -34,6 +34,7 @@ __all__ = [
     "Promises",
     "Protocol",
     "as_printed_rows",
+    "flags",
     "make_options",
     "protocol_named",
     "stamp_bytes",
@@ -78,6 +79,17 @@ def protocol_named(name: str) -> type[Protocol]:
         return PROTOCOLS[name]
     except KeyError:
         raise BadInput(f"unknown protocol {quote(name)}; the protocols are {', '.join(PROTOCOLS)}") from None
+
+
+def flags() -> dict[str, str]:
+    """The settings that commands have as options of their own, with their protocols and defaults."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for kind in PROTOCOLS.values():
+        for each in fields(kind.Options):
+            if each.metadata.get("flag"):
+                default = "" if each.default is None else f" [default: {each.default}]"
+                found.setdefault(each.name, (each.metadata["text"] + default, []))[1].append(kind.name)
+    return {name: f"{', '.join(kinds)}: {text}" for name, (text, kinds) in found.items()}
 
 
 def as_printed_rows(kind: type[Protocol], named: str | None) -> frozenset[str]:

@@ -15,8 +15,9 @@ engine.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -77,16 +78,16 @@ class Promises(NamedTuple):
     live: bool = True
     """everything is delivered in the end"""
     total: bool = False
-    """all who deliver two messages deliver them in the same order"""
+    """all processes that deliver two messages deliver them in the same order"""
     loss: bool = False
     """bears messages that are lost or come too late"""
     damage: bool = False
     """recovers from damaged messages and damaged state"""
 
 
-def setting(default: Any, text: str) -> Any:
-    """A field of `Options`, with what `causet protocols` says of it."""
-    return field(default=default, metadata={"text": text})
+def setting(default: Any, text: str, *, flag: bool = False) -> Any:
+    """A field of `Options` with its description; with `flag` it is an option of commands by its own name."""
+    return field(default=default, metadata={"text": text, "flag": flag})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,37 +106,99 @@ class Options:
         """Warnings if the network's delays, with these bounds, are not what the settings assume."""
         return []
 
+    @property
+    def interval(self) -> float:
+        """Time between two timers of a process: ticks of its clock, or time-silence; infinite without any."""
+        return math.inf
+
+    def in_words(self) -> str:
+        """What an exploration with these settings is bounded to."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockOptions(Options):
+    """What every protocol with a clock assumes of clocks and messages."""
+
+    epsilon: int = setting(2, "ε: the most by which two clocks differ, in ticks", flag=True)
+    delta: int = setting(
+        10,
+        "δ: the most that a message takes, in ticks of its receiver's clock; a later one counts as lost",
+        flag=True,
+    )
+
+    @property
+    def interval(self) -> float:
+        return 1.0
+
+    @property
+    def longest_wait(self) -> int:
+        """Ticks after which nothing can still be waiting."""
+        return self.delta + 4 * self.epsilon
+
+
+@dataclass(frozen=True, slots=True)
+class NullOptions(Options):
+    """When protocols that need null messages send them."""
+
+    silence: float = setting(
+        5.0,
+        "time-silence: who was silent in a group for this long sends a null message there",
+        flag=True,
+    )
+
+    def check(self, system: System) -> list[str]:
+        if not 1e-3 <= self.silence <= 1e9:
+            raise BadInput(
+                f"silence = {self.silence}: the interval of time-silence must be above 0: at least 0.001 and "
+                "at most 1e9"
+            )
+        return []
+
+    @property
+    def interval(self) -> float:
+        return self.silence
+
 
 class Protocol(ABC):
     """One process's side of a protocol."""
+
+    # What it is.
 
     name: ClassVar[str]
     title: ClassVar[str]
     """What it is, in a few words, with its source."""
     PROMISES: ClassVar[Promises] = Promises()
+    Options: ClassVar[type[Options]] = Options
+    errata: ClassVar[tuple[str, ...]] = ()
+    """The rows of the errata that concern it."""
     counts: ClassVar[str] = "counters"
-    """What `stamp_entries` counts."""
+    """What `entries` counts."""
+    sensible: ClassVar[int | None] = None
+    """The largest number of processes at which it is still sensible; None if it has no such limit."""
+
+    # What it assumes and does.
+
     grouped: ClassVar[bool] = False
     """Sends only to groups."""
     broadcast: ClassVar[bool] = False
     """Sends only to everybody."""
-    nulls: ClassVar[bool] = False
-    """Needs null messages to come to an end."""
-    clocked: ClassVar[bool] = False
-    """Needs a clock."""
-    hears: ClassVar[bool] = False
-    """Keeps the order even of what its sender had only received, not delivered."""
-    fifo_links: ClassVar[bool] = False
-    """Assumes FIFO links; its packets carry an `order` from which the receiver restores them."""
-    beyond_groups = False
-    """Whether its control messages go to processes outside the group they name."""
+    beyond_groups: bool = False
+    """Sends control messages to processes outside the group that they name."""
     in_order: ClassVar[bool] = True
     """Delivers each sender's messages in the order they were sent."""
-    errata: ClassVar[tuple[str, ...]] = ()
-    """The rows of the errata that concern it."""
-    sensible: ClassVar[int | None] = None
-    """The largest number of processes at which it is still sensible; None if it has no such limit."""
-    Options: ClassVar[type[Options]] = Options
+    hears: ClassVar[bool] = False
+    """Keeps the order even of what its sender had only received, not delivered."""
+    ranks: ClassVar[bool] = False
+    """Chooses among processes by their position, so that they are not interchangeable."""
+    fifo_links: ClassVar[bool] = False
+    """Assumes FIFO links; its packets carry an `order` from which the receiver restores them."""
+    clocked: ClassVar[bool] = False
+    """Needs a clock; its settings are `ClockOptions`."""
+    nulls: ClassVar[bool] = False
+    """Needs null messages to come to an end; its settings are `NullOptions`."""
+    extras: ClassVar[bool] = False
+    """Sends extra messages, which keep its stamps small."""
 
     def __init__(self, me: int, system: System, options: Any, facts: Mapping[Fact, int]) -> None:
         self.me = me
@@ -144,23 +207,37 @@ class Protocol(ABC):
         self.facts = facts
         self.controls = 0  # control messages sent so far
 
+    def printed(self, row: str) -> bool:
+        """Whether this row of the errata is to be followed as printed."""
+        return row in self.options.as_printed
+
+    def next_control(self) -> int:
+        """The number of the next control message."""
+        self.controls += 1
+        return self.controls
+
+    # What depends on settings and system, before there is a process.
+
     @classmethod
     def promises(cls, options: Any) -> Promises:
         """What the protocol claims with these settings."""
         return cls.PROMISES
 
     @classmethod
-    def recovery(cls, options: Any) -> float:
-        """For how long after a fault its effects may still be delivered, in units of the clock."""
-        return 0.0
+    def variant(cls, options: Any) -> type[Protocol]:
+        """The class that runs with these settings: a protocol may keep its printed rules in a subclass."""
+        return cls
 
-    def printed(self, row: str) -> bool:
-        """Whether this row of the errata is to be followed as printed."""
-        return row in self.options.as_printed
+    @classmethod
+    def small(cls, size: int, settings: Mapping[str, Any], rows: Set[str]) -> dict[str, Any]:
+        """Settings for a system small enough to be explored, where `settings` do not give them; `rows` are
+        followed as printed."""
+        return {}
 
-    def next_control(self) -> int:
-        self.controls += 1
-        return self.controls
+    @classmethod
+    def reach(cls, sender: int, system: System, options: Any) -> Processes:
+        """Who can be addressed, the sender included: its neighbours, where the system has links."""
+        return system.everyone if system.links is None else system.links[sender] | only(sender)
 
     @classmethod
     def check(cls, sender: int, targets: Processes, group: int, system: System, options: Any) -> None:
@@ -169,6 +246,8 @@ class Protocol(ABC):
             system.group_of(sender, targets)
         if cls.broadcast and targets | only(sender) != system.everyone:
             raise BadInput(f"{cls.name} is for broadcast: a message goes to everybody, not to some")
+
+    # The way of a message: what every protocol answers.
 
     @abstractmethod
     def send(self, number: int, targets: Processes, group: int) -> Learned:
@@ -198,13 +277,66 @@ class Protocol(ABC):
     def deliver(self, packet: Packet) -> Learned:
         """What delivering teaches."""
 
+    def explain(self, fact: Fact, least: int, now: int) -> str:
+        """In words: what a held message needs when it waits for this threshold."""
+        return f"{fact} ≥ {least} (now {now})"
+
+    # Stamps on the wire, and the state in a snapshot.
+
+    @abstractmethod
+    def entries(self, packet: Packet) -> int:
+        """The size of the stamp, in what the protocol counts."""
+
+    @abstractmethod
+    def encode(self, stamp: Any) -> bytes:
+        """The stamp's wire form."""
+
+    @abstractmethod
+    def decode(self, data: bytes) -> Any:
+        """The stamp of a wire form; BadStamp if it is invalid. Reads nothing of the process's state."""
+
+    def fits(self, packet: Packet) -> bool:
+        """Whether a decoded stamp goes with the rest of its packet."""
+        return True
+
+    @abstractmethod
+    def state(self) -> Any:
+        """The state as a canonical plain value (without the facts, which the engine keeps)."""
+
+    @abstractmethod
+    def load(self, state: Any) -> None:
+        """Become the process that gave this state; every mutable part of the state is replaced."""
+
+    def load_rank(self, saved: Any) -> Any:
+        """The rank of a plain value."""
+        return saved
+
+    def spent(self) -> bool:
+        """Whether a counter has reached its end, so that nothing can be sent any more.
+
+        Only a hostile stamp can bring that about.
+        """
+        return False
+
+    def broken(self) -> str | None:
+        """What the protocol promises of its own state and does not keep now; None if all is well."""
+        return None
+
+    # Protocols that need null messages (`nulls`).
+
     def null(self, group: int | None = None) -> Learned:
         """A null message in one group, or in all groups of this process."""
         raise BadInput(f"{self.name} has no null messages")
 
+    def null_groups(self) -> Sequence[int]:
+        """The groups in which this process sends null messages."""
+        return ()
+
     def owes_null(self, group: int) -> bool:
-        """Whether somebody may be waiting for a null message of this process in this group."""
+        """Whether another process may be waiting for a null message of this one in this group."""
         return False
+
+    # Protocols that have a clock (`clocked`).
 
     def tick(self, now: int) -> Learned:
         """The clock of this process shows `now`."""
@@ -218,56 +350,20 @@ class Protocol(ABC):
         """Delivered packets whose duplicates will be refused for another reason, and need no memory."""
         return ()
 
-    def spent(self) -> bool:
-        """Whether a counter has reached its end, so that nothing can be sent any more.
+    # Protocols that recover from damage (`Promises.damage`).
 
-        Only a hostile stamp can bring that about.
-        """
-        return False
-
-    def load_rank(self, saved: Any) -> Any:
-        """The rank of a plain value."""
-        return saved
-
-    def fits(self, packet: Packet) -> bool:
-        """Whether a decoded stamp goes with the rest of its packet."""
-        return True
-
-    def broken(self) -> str | None:
-        """What the protocol promises of its own state and does not keep now; None if all is well."""
-        return None
+    @classmethod
+    def recovery(cls, options: Any) -> float:
+        """For how long after a fault its effects may still be delivered, in units of the clock."""
+        return 0.0
 
     def corrupt(self, random: Any) -> None:
-        """Damage the state, for protocols that promise to recover."""
+        """Damage the state."""
         raise BadInput(f"{self.name} does not claim to recover from damage to its state")
 
     def corrupt_stamp(self, stamp: Any, random: Any) -> Any:
-        """A damaged stamp, for protocols that promise to recover."""
+        """A damaged stamp."""
         raise BadInput(f"{self.name} does not claim to bear damaged messages")
-
-    @abstractmethod
-    def entries(self, packet: Packet) -> int:
-        """The size of the stamp, in what the protocol counts."""
-
-    @abstractmethod
-    def encode(self, stamp: Any) -> bytes:
-        """The stamp's wire form."""
-
-    @abstractmethod
-    def decode(self, data: bytes) -> Any:
-        """The stamp of a wire form; BadStamp if it is none. Reads nothing of the process's state."""
-
-    @abstractmethod
-    def state(self) -> Any:
-        """The state as a canonical plain value (without the facts, which the engine keeps)."""
-
-    @abstractmethod
-    def load(self, state: Any) -> None:
-        """Become the process that gave this state; every mutable part of the state is replaced."""
-
-    def explain(self, fact: Fact, least: int, now: int) -> str:
-        """In words: what a held message needs when it waits for this threshold."""
-        return f"{fact} ≥ {least} (now {now})"
 
 
 def stamp_bytes(protocol: Protocol, packet: Packet) -> int:

@@ -19,30 +19,14 @@ come to rest at the largest block there is. As printed the own column counts, an
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from causet.errors import BadInput
 from causet.holdback import Threshold
-from causet.model import System, members, only
-from causet.protocols import base
-from causet.protocols.base import Learned, Packet, Protocol
+from causet.model import members, only
+from causet.protocols.base import Learned, NullOptions, Packet, Protocol
 from causet.protocols.wire import LARGEST
-
-
-@dataclass(frozen=True, slots=True)
-class BlockOptions(base.Options):
-    silence: float = base.setting(
-        5.0, "time-silence: who was silent in a group for this long sends a null message there"
-    )
-
-    def check(self, system: System) -> list[str]:
-        if not 1e-3 <= self.silence <= 1e9:
-            raise BadInput(
-                f"silence = {self.silence}: the interval of time-silence must be above 0: at least 0.001 and "
-                "at most 1e9"
-            )
-        return []
 
 
 class CausalBlocks(Protocol):
@@ -51,7 +35,7 @@ class CausalBlocks(Protocol):
     grouped = True
     fifo_links = True
     nulls = True
-    Options = BlockOptions
+    Options = NullOptions
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -90,8 +74,8 @@ class CausalBlocks(Protocol):
         self.orders[x] = self.orders.get(x, 0) + 1
         return self.orders[x]
 
-    def enter(self, x: int, j: int, block: int) -> None:
-        """A '+' for member j in BM[x]; completes what it completes."""
+    def complete_blocks(self, x: int, j: int, block: int) -> None:
+        """Enter a '+' for member j in BM[x], and raise CBV[x] if blocks are complete with it."""
         column = self.BM[x]
         if j == self.me:
             self.last_sent[x] = block
@@ -104,7 +88,7 @@ class CausalBlocks(Protocol):
                 self.CBV[x] = min(column.values())
 
     @abstractmethod
-    def complete(self, x: int) -> list[Threshold]:
+    def facts_of(self, x: int) -> list[Threshold]:
         """The facts that may have risen with CBV[x]."""
 
     @abstractmethod
@@ -114,7 +98,7 @@ class CausalBlocks(Protocol):
     def null(self, group: int | None = None) -> Learned:
         if group is not None and group not in self.BM:
             name = self.system.groups[group].name
-            raise BadInput(f"{self.system.name(self.me)} is no member of group {name}")
+            raise BadInput(f"{self.system.name(self.me)} is not a member of group {name}")
         facts: list[Threshold] = []
         packets: list[Packet] = []
         stepped: dict[int, int] = {}  # as printed, the nulls of one round are one step of the counter
@@ -128,8 +112,8 @@ class CausalBlocks(Protocol):
             to = self.system.groups[x].members & ~only(self.me)
             number, order = self.next_control(), self.order(x)
             packets.append(Packet(self.me, number, to, to, self.null_stamp(block), x, True, order, x))
-            self.enter(x, self.me, block)
-            facts += self.complete(x)
+            self.complete_blocks(x, self.me, block)
+            facts += self.facts_of(x)
         return Learned(facts, packets)
 
     def _null_block(self, x: int) -> int:
@@ -139,8 +123,11 @@ class CausalBlocks(Protocol):
         self.BC[counter] = max(known, self.last_sent[x] + 1)
         return self.BC[counter]
 
+    def null_groups(self) -> Sequence[int]:
+        return self.mine
+
     def owes_null(self, group: int) -> bool:
-        """Somebody may wait for a block of ours as large as the largest that we know of."""
+        """Another member may wait for a block of ours as large as the largest that we know of."""
         counter = self.counter(group)
         known = max(self.BC.get(counter, 0), self.largest.get(counter, 0))
         return known > self.last_sent[group]

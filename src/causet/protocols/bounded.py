@@ -6,7 +6,7 @@ Section 3. Each process keeps
     DELIV[i]      messages from i delivered here, extra messages included    (the facts of the engine)
     M[i, j]       messages sent from i to j in the causal past that may not have arrived
 
-Each non-zero entry is a constraint: "whoever is j must have delivered that many from i". The own column is
+Each non-zero entry is a constraint: "j must have delivered that many from i". The own column is
 always zero. A message carries M as it was before the send; its target waits until DELIV[i] ≥ M[i, me].
 After a message to j, column j holds nothing but that message, which implies the rest. When M has more than
 k entries, a process sends an *extra message* to the process with the fullest column: it carries that
@@ -27,7 +27,7 @@ What is unclear or wrong as printed, and the rows to select the printed reading:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -48,8 +48,13 @@ Sparse = dict[int, Column]
 @dataclass(frozen=True, slots=True)
 class BoundedOptions(base.Options):
     k: int | tuple[int, ...] | None = base.setting(
-        None, "the most matrix entries, one number or one per process (9 or 9,9,12); by default 4n"
+        None,
+        "the most matrix entries, one number or one per process (9 or 9,9,12); by default 4n",
+        flag=True,
     )
+
+    def in_words(self) -> str:
+        return f"k = {self.k}"
 
     def threshold(self, process: int, size: int) -> int:
         if self.k is None:
@@ -89,12 +94,18 @@ class Bounded(Protocol):
     counts = "non-zero matrix entries"
     errata = ("S1", "S2", "S3", "S4", "S5")
     sensible = 64
+    extras = True
+    ranks = True  # of two columns that are equally full it takes the first
     Options = BoundedOptions
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.M: Sparse = {}
         self.k: int = self.options.threshold(self.me, self.system.size)
+
+    @classmethod
+    def small(cls, size: int, settings: Mapping[str, Any], rows: Set[str]) -> dict[str, Any]:
+        return {"k": size + 1 if "S4" in rows else size}
 
     def size(self) -> int:
         """How many entries of M are not zero."""

@@ -21,7 +21,7 @@ R8    H drops what was reported to all who it was addressed to.
 R9    A member of a separator (S, F, B) that writes to F leaves out what is addressed to B only and was
       reported to all of S.
 
-Corrected by default; the printed rule of each row can be selected:
+Corrected by default; `AsPrinted` has the printed rules, each selected by its row:
 
     H1  "is in D" asks for the same sender; as printed any sender's number counts.
     H2  a sender adds its message to its own D, atomically with the send; as printed to "D_q".
@@ -38,7 +38,7 @@ Corrected by default; the printed rule of each row can be selected:
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from causet.errors import BadInput
@@ -50,8 +50,10 @@ from causet.protocols.wire import Reader, Writer
 
 Uid = tuple[int, int, Processes, Processes]
 """(s, c, A, C): one message of a history or timestamp; C is empty where R6.1 is off."""
+Entries = dict[int, tuple[Processes, Processes]]
+"""c → (A, C): what a history has of one sender."""
 ANY = "any"
-"""The fact that H1, as printed, asks for: the largest number delivered, whoever sent it."""
+"""The fact that H1, as printed, asks for: the largest number delivered, of any sender."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +75,18 @@ class Histories(Protocol):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.H: dict[int, dict[int, tuple[Processes, Processes]]] = {}  # s → c → (A, C)
-        options = self.options
-        self.separators = (
-            [s for s in self.system.separators if s.members >> self.me & 1] if options.r9 else []
-        )
+        self.H: dict[int, Entries] = {}  # by sender
+        mine = [s for s in self.system.separators if s.members >> self.me & 1]
+        self.separators = mine if self.options.r9 else []
+
+    @classmethod
+    def variant(cls, options: Any) -> type[Protocol]:
+        return AsPrinted if options.as_printed else cls
 
     @classmethod
     def check(cls, sender: int, targets: Processes, group: int, system: System, options: Any) -> None:
         """H7: with R9 on, only neighbours and oneself can be addressed."""
-        if options.r9 and system.separators and system.links and "H7" not in options.as_printed:
+        if options.r9 and system.separators and system.links:
             far = targets & ~system.links[sender] & ~only(sender)
             if far:
                 raise BadInput(
@@ -91,89 +95,89 @@ class Histories(Protocol):
                 )
 
     def send(self, number: int, targets: Processes, group: int) -> Learned:
-        """R2, R4 and R6.2, as one step."""
-        me = only(self.me)
-        to = targets if self.printed("H3") else targets & ~me
-        packet = Packet(self.me, number, targets, to, self._timestamp(targets), group)
-        appendix = self.printed("H6")
-        reported = targets if appendix else targets | me
-        for sent in self.H.values():
-            for c, (A, C) in sent.items():
-                sent[c] = (A, C | reported)
-        start = 0 if appendix or self.printed("H5") else me
-        self.H.setdefault(self.me, {})[number] = (targets, start)
-        self._drop_reported(self.H)
-        travels = self.printed("H3") and targets & me
-        if self.printed("H2") or travels:
-            return Learned(packets=(packet,))
-        return Learned(self._is_in_D(self.me, number), (packet,))
-
-    def _timestamp(self, targets: Processes) -> tuple[Uid, ...]:
-        """R2 with R7 and R9: what a message to these targets carries."""
-        options = self.options
-        filters = [s for s in self.separators if not targets & ~s.forward]
-        carried = []
-        for s, sent in sorted(self.H.items()):
-            for c, (A, C) in sorted(sent.items()):
-                if options.r7 and not targets & ~C:
-                    continue
-                if any(not A & ~sep.backward and not sep.members & ~C for sep in filters):
-                    continue
-                carried.append((s, c, A, C if options.r61 else 0))
-        return tuple(carried)
-
-    def _is_in_D(self, sender: int, number: int) -> list[Threshold]:
-        """R5: the facts that rise when a message is added to D."""
-        facts: list[Threshold] = [(sender, number)]
-        if self.printed("H1"):
-            facts.append((ANY, number))
-        return facts
+        """R2, R4 and R6.2, as one step. The sender's own copy is delivered by it (H2, H3)."""
+        packet = Packet(self.me, number, targets, targets & ~only(self.me), self._R2(targets), group)
+        self._R62(number, targets)
+        self._R8(list(self.H))
+        return Learned(self._R5(self.me, number), (packet,))
 
     def needs(self, packet: Packet) -> Iterable[Threshold]:
-        """R3."""
-        if packet.sender == self.me:
-            return ()
-        if self.printed("H1"):
-            return [(ANY, c) for _, c, A, _ in packet.stamp if A >> self.me & 1]
-        return [(s, c) for s, c, A, _ in packet.stamp if A >> self.me & 1]
+        return () if packet.sender == self.me else self._R3(packet)
 
     def deliver(self, packet: Packet) -> Learned:
         """R4 and R6.3, as one step."""
-        m_sender, m_number, m_targets = packet.sender, packet.number, packet.targets
-        learned = Learned(self._is_in_D(m_sender, m_number))
-        if m_sender == self.me:  # an own copy that travelled (H3): H has the message already
-            return learned
-        H = self.H
-        appendix = self.printed("H6")
-        touched = {m_sender: H.setdefault(m_sender, {})}
-        for c, (A, C) in H[m_sender].items():
-            if c < m_number and not appendix:
-                H[m_sender][c] = (A, C | m_targets)
-        reported = 0 if appendix else m_targets | only(m_sender)
-        for s, c, A, C_m in packet.stamp:
-            sent = touched[s] = H.setdefault(s, {})
-            C = sent[c][1] if c in sent else 0
-            sent[c] = (A, C if appendix else C | C_m | reported)
-        if self.printed("H4") and not appendix:  # all of H_m is in H by now, and m is not
-            for s, sent in touched.items():
-                _report_to_later(sent, {c for sender, c, _, _ in packet.stamp if sender == s})
-        start = 0 if appendix else only(m_sender) | only(self.me)
-        H[m_sender][m_number] = (m_targets, start)
-        if not self.printed("H4") and not appendix:
-            for sent in touched.values():
-                _report_to_later(sent)
-        self._drop_reported(touched)
-        return learned
+        if packet.sender != self.me:  # else H has the message already
+            self._R63(packet)
+            self._R8({packet.sender, *(s for s, *_ in packet.stamp)})
+        return Learned(self._R5(packet.sender, packet.number))
 
-    def _drop_reported(self, histories: dict[int, dict[int, tuple[Processes, Processes]]]) -> None:
-        """R8, for the senders whose entries changed."""
+    def _R2(self, targets: Processes) -> tuple[Uid, ...]:
+        """The timestamp of a message to these targets: H, but for what R7 and R9 leave out."""
+        return tuple(
+            (s, c, A, C if self.options.r61 else 0)
+            for s, sent in sorted(self.H.items())
+            for c, (A, C) in sorted(sent.items())
+            if not self._R7(targets, C) and not self._R9(targets, A, C)
+        )
+
+    def _R3(self, packet: Packet) -> list[Threshold]:
+        """A message waits for everything in its timestamp that is addressed here."""
+        return [(s, c) for s, c, A, _ in packet.stamp if A >> self.me & 1]
+
+    def _R5(self, sender: int, number: int) -> list[Threshold]:
+        """The facts that rise when a message is added to D."""
+        return [(sender, number)]
+
+    def _R62(self, number: int, targets: Processes) -> None:
+        """After a send: C(i) ∪= A ∪ {p} for all i in H; then the message joins H with {p}."""
+        self._report(targets | only(self.me))
+        self._add(self.me, number, targets, only(self.me))
+
+    def _R63(self, packet: Packet) -> None:
+        """After a delivery of m: its timestamp and m join H; then the union of H4, which reports the sender's
+        earlier messages to A_m too."""
+        sender = only(packet.sender)
+        self._join(packet.stamp, packet.targets | sender)
+        self._add(packet.sender, packet.number, packet.targets, sender | only(self.me))
+        for s in {packet.sender, *(s for s, *_ in packet.stamp)}:
+            _report_to_later(self.H[s])
+
+    def _R7(self, targets: Processes, C: Processes) -> bool:
+        """Whether a timestamp leaves out what was reported to C: A_m ⊆ C."""
+        return self.options.r7 and not targets & ~C
+
+    def _R8(self, senders: Iterable[int]) -> None:
+        """H drops what was reported to all it was addressed to (A ⊆ C); these senders' entries changed."""
         if not self.options.r8:
             return
-        for s, sent in list(histories.items()):
-            for c in [c for c, (A, C) in sent.items() if not A & ~C]:
-                del sent[c]
-            if not sent:
-                self.H.pop(s, None)
+        for s in senders:
+            kept = {c: (A, C) for c, (A, C) in self.H[s].items() if A & ~C}
+            if kept:
+                self.H[s] = kept
+            else:
+                del self.H[s]
+
+    def _R9(self, targets: Processes, A: Processes, C: Processes) -> bool:
+        """Whether a separator of this process filters n: A_m ⊆ F, A_n ⊆ B and S ⊆ C(n)."""
+        return any(
+            not targets & ~sep.forward and not A & ~sep.backward and not sep.members & ~C
+            for sep in self.separators
+        )
+
+    def _add(self, s: int, c: int, A: Processes, C: Processes) -> None:
+        self.H.setdefault(s, {})[c] = (A, C)
+
+    def _report(self, to: Processes) -> None:
+        """C(i) ∪= to for all i in H."""
+        for sent in self.H.values():
+            for c, (A, C) in sent.items():
+                sent[c] = (A, C | to)
+
+    def _join(self, stamp: Iterable[Uid], reported: Processes) -> None:
+        """A timestamp joins H: C(n) ∪= C_m(n) ∪ reported."""
+        for s, c, A, C_m in stamp:
+            _, C = self.H.get(s, {}).get(c, (0, 0))
+            self._add(s, c, A, C | C_m | reported)
 
     def entries(self, packet: Packet) -> int:
         return len(packet.stamp)
@@ -210,21 +214,89 @@ class Histories(Protocol):
 
     def load(self, state: Any) -> None:
         self.H = {}
-        for s, c, A, C in state:
-            self.H.setdefault(s, {})[c] = (A, C)
+        for uid in state:
+            self._add(*uid)
 
     def explain(self, fact: Fact, least: int, now: int) -> str:
-        if fact == ANY:
-            return f"any message numbered {least} or more"
         return f"{self.system.name(int(str(fact)))}:{least}, not yet delivered"
 
 
-def _report_to_later(sent: dict[int, tuple[Processes, Processes]], which: Set[int] | None = None) -> None:
-    """The union of R6.3: each message of one sender is reported to where that sender's later ones went. H4:
-    as printed, only those of the timestamp (`which`) are."""
+def _report_to_later(sent: Entries, which: Set[int] | None = None) -> None:
+    """The union of R6.3: each message of one sender was reported to where that sender's later ones went.
+
+    H4: as printed, only those of the timestamp (`which`) were.
+    """
     later = 0
     for c in sorted(sent, reverse=True):
         A, C = sent[c]
         if which is None or c in which:
             sent[c] = (A, C | later)
         later |= A
+
+
+class AsPrinted(Histories):
+    """The printed rules of the rows that are selected; every other rule is the corrected one."""
+
+    @classmethod
+    def check(cls, sender: int, targets: Processes, group: int, system: System, options: Any) -> None:
+        if "H7" not in options.as_printed:
+            super().check(sender, targets, group, system, options)
+
+    @classmethod
+    def reach(cls, sender: int, system: System, options: Any) -> Processes:
+        return system.everyone if "H7" in options.as_printed else super().reach(sender, system, options)
+
+    def send(self, number: int, targets: Processes, group: int) -> Learned:
+        """H2: the message is not added to the sender's D. H3: neither is an own copy, which travels."""
+        facts, [packet] = super().send(number, targets, group)
+        travels = self.printed("H3") and targets >> self.me & 1
+        if self.printed("H3"):
+            packet = replace(packet, to=targets)
+        return Learned(() if travels or self.printed("H2") else facts, (packet,))
+
+    def _R3(self, packet: Packet) -> list[Threshold]:
+        """H1: any sender's number counts."""
+        needs = super()._R3(packet)
+        return [(ANY, c) for _, c in needs] if self.printed("H1") else needs
+
+    def _R5(self, sender: int, number: int) -> list[Threshold]:
+        facts = super()._R5(sender, number)
+        return [*facts, (ANY, number)] if self.printed("H1") else facts
+
+    def _R62(self, number: int, targets: Processes) -> None:
+        """H5: C(m) starts empty. H6: so it does in the appendix, which reports to A alone."""
+        if self.printed("H6"):
+            self._report(targets)
+        else:
+            super()._R62(number, targets)
+        if self.printed("H5") or self.printed("H6"):
+            self._add(self.me, number, targets, 0)
+
+    def _R63(self, packet: Packet) -> None:
+        if self.printed("H6"):
+            self._R63_H6(packet)
+        elif self.printed("H4"):
+            self._R63_H4(packet)
+        else:
+            super()._R63(packet)
+
+    def _R63_H4(self, packet: Packet) -> None:
+        """The union is of the timestamp's messages only, and m has not joined H by then."""
+        sender = only(packet.sender)
+        for c, (A, C) in self.H.get(packet.sender, {}).items():
+            if c < packet.number:
+                self._add(packet.sender, c, A, C | packet.targets)
+        self._join(packet.stamp, packet.targets | sender)
+        for s in {s for s, *_ in packet.stamp}:
+            _report_to_later(self.H[s], {c for other, c, *_ in packet.stamp if other == s})
+        self._add(packet.sender, packet.number, packet.targets, sender | only(self.me))
+
+    def _R63_H6(self, packet: Packet) -> None:
+        """The appendix's rule: nothing is learnt of reports, and every C starts empty."""
+        self._join([(s, c, A, 0) for s, c, A, _ in packet.stamp], 0)
+        self._add(packet.sender, packet.number, packet.targets, 0)
+
+    def explain(self, fact: Fact, least: int, now: int) -> str:
+        if fact == ANY:
+            return f"any message numbered {least} or more"
+        return super().explain(fact, least, now)

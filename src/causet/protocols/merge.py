@@ -1,7 +1,7 @@
 """The stabilizing causal deterministic merge (Kulkarni & Ravikant, sections 3 and 4): one order for all.
 
 Clocks differ by at most ε (G1), and a message arrives within δ of its receiver's clock or counts as lost
-(G2). Every message carries a timestamp (see `clock`); its receiver delivers it when no predecessor can
+(G2). Every message carries a timestamp (see `merge_clock`); its receiver delivers it when no predecessor can
 still come, in the order of `less`, then of processes. So all who deliver two messages deliver them in the
 same order, that order respects causality, and no message waits longer than δ + 3ε.
 
@@ -9,13 +9,10 @@ The paper's events are sends and receptions; the timestamp learns from a message
 
 Deviations, each selectable as printed:
 
-    K1  see `clock`.
     K2  deliver when the clock *exceeds* r + c + δ + ε, for a predecessor may still arrive in that very tick;
         and refuse a stamp whose r is outside the possible window. As printed delivery is at equality, and a
         damaged r is never delivered.
-    K3  with clocks kept modulo B, the timestamp ages at every tick; as printed it is brought up to date at
-        the next event only, and after B idle ticks it takes the old for the new.
-    K5  the ⟨r, c⟩ clock (option `clock: rc`), see `clock`.
+    K1, K3, K5  see `merge_clock`.
 
 Recovery (section 3.3): a timestamp that breaks a local invariant is reset, one's own as well as a
 message's, and a held message that would wait longer than any can is released.
@@ -24,7 +21,7 @@ message's, and a held message that would wait longer than any can is released.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -34,7 +31,7 @@ from causet.holdback import Fact, Key, Threshold
 from causet.model import Processes, System, only
 from causet.protocols import base
 from causet.protocols.base import NOTHING, Learned, Packet, Promises, Protocol
-from causet.protocols.clock import RankAsPrinted, Shape, Timestamp, key_rc
+from causet.protocols.merge_clock import Clock, KnClock, RcClock, RcClockAsPrinted, Timestamp
 from causet.protocols.wire import Reader, Writer
 
 CLOCK = "clock"
@@ -44,11 +41,7 @@ FAR = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class MergeOptions(base.Options):
-    epsilon: int = base.setting(2, "ε: the most by which two clocks differ, in ticks")
-    delta: int = base.setting(
-        10, "δ: the most that a message takes, in ticks of its receiver's clock; a later one counts as lost"
-    )
+class MergeOptions(base.ClockOptions):
     delta_min: int = base.setting(0, "δ_min: the least that a message takes, in ticks")
     events_per_tick: int = base.setting(
         256, "K: the most events of one process in one tick; receptions beyond it wait for the next"
@@ -94,6 +87,9 @@ class MergeOptions(base.Options):
             )
         return []
 
+    def in_words(self) -> str:
+        return f"ε = {self.epsilon}, δ = {self.delta}, ties by {self.ties}"
+
     def check_delays(self, least: float, most: float) -> list[str]:
         warnings = []
         if self.delta_min > least:
@@ -126,6 +122,11 @@ class Merge(Protocol):
         return Promises(total=options.ties == "process", loss=True, damage=options.clock == "kn")
 
     @classmethod
+    def small(cls, size: int, settings: Mapping[str, Any], rows: Set[str]) -> dict[str, Any]:
+        ties = {} if settings.get("clock") == "rc" else {"ties": "arrival"}
+        return {"epsilon": 1, "delta": 1} | ties
+
+    @classmethod
     def recovery(cls, options: MergeOptions) -> float:
         """Stamps are right again after 3ε + δ; those given before wait for up to as long, and a tick.
 
@@ -135,21 +136,20 @@ class Merge(Protocol):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        options = self.options
-        self.bounded_c = options.clock == "kn"
-        self.shape = Shape(
-            options.epsilon if self.bounded_c else 0,
-            options.delta_min if self.bounded_c else 0,
-            options.events_per_tick * self.system.size,
-            self.printed("K1"),
-        )
+        self.clock = self._clock()
         self.rt = 0
-        self.stamp = self.shape.first(0) if self.bounded_c else Timestamp(0, 0, ())
+        self.stamp = self.clock.first(0)
         self.events = 0  # in this tick
         self.deferred: list[Timestamp] = []  # received beyond K events in this tick
         self.passed: deque[tuple[int, Key]] = deque()  # (tick, key): what was delivered lately
 
-    # The clock.
+    def _clock(self) -> Clock:
+        options = self.options
+        if options.clock == "kn":
+            turn = options.modulus if self.printed("K3") else 0
+            most = options.events_per_tick * self.system.size
+            return KnClock(options.epsilon, options.delta_min, most, self.printed("K1"), turn)
+        return RcClockAsPrinted(options.epsilon) if self.printed("K5") else RcClock()
 
     def tick(self, now: int) -> Learned:
         if not self.rt <= now < FAR:
@@ -157,7 +157,7 @@ class Merge(Protocol):
         later = now > self.rt
         self.rt = now
         if not self.printed("K3"):
-            self._age()
+            self.stamp = self.clock.age(self.stamp, now)
         if later:
             self.events = 0
             self._catch_up()
@@ -170,62 +170,13 @@ class Merge(Protocol):
             self.events = 1
             self._event(*waiting)
 
-    def _age(self) -> None:
-        """Bring the own timestamp to rt, and reset it if a fault has touched it."""
-        stamp = self.stamp
-        if not self.bounded_c:
-            if not self.printed("K5"):  # figure 3 looks at how old r is, so there r stays
-                self.stamp = Timestamp(self.rt, max(0, stamp.r + stamp.c - self.rt), ())
-            return
-        if self.printed("K3") and self.options.modulus:
-            # Only r mod B is known: an idle process takes a whole turn for nothing.
-            shift = (self.rt - stamp.r) % self.options.modulus
-            stamp = stamp._replace(r=self.rt - shift)
-        elif stamp.r > self.rt:
-            stamp = self.shape.first(self.rt)
-        aged = self.shape.aged(stamp, self.rt)
-        if not any(aged.kn):  # silent for longer than kn looks back
-            aged = Timestamp(self.rt, 0, aged.kn)
-        elif not self._sound(aged):
-            aged = self.shape.first(self.rt)
-        self.stamp = aged
-
-    def _sound(self, stamp: Timestamp) -> bool:
-        """The invariants of an aged timestamp: those of `Shape.holds`, where kn[c] may have aged away."""
-        if stamp.c == 0 and not any(stamp.kn[self.shape.low + 1 :]):
-            return all(0 <= known <= self.shape.most for known in stamp.kn)
-        return self.shape.holds(stamp)
-
     def _event(self, *received: Timestamp) -> Timestamp:
-        """Figure 1: one more event, which may have received messages."""
-        self._age()
-        if not self.bounded_c and self.printed("K5"):
-            return self._figure_3(received)
-        if not self.bounded_c:
-            known = [m.r + m.c - self.rt + 1 for m in received]
-            self.stamp = Timestamp(self.rt, max(self.stamp.c, *known, 0), ())
-            return self.stamp
-        for stamp in received:
-            self.stamp = self.shape.joined(self.stamp, stamp)
-        self.stamp = self.shape.counted(self.stamp)
-        if not self.shape.holds(self.stamp):
-            self.stamp = self.shape.first(self.rt)
-        return self.stamp
-
-    def _figure_3(self, received: Sequence[Timestamp]) -> Timestamp:
-        """K5, as printed: a timestamp of which nothing was heard for 2ε starts again at c = 0."""
-        mine, now, old = self.stamp, self.rt, self.rt - 2 * self.options.epsilon
-        if mine.r < old and all(m.r < old for m in received):
-            c = 0
-        else:
-            c = max(0, mine.r + mine.c - now, *(m.r + m.c - now + 1 for m in received))
-        self.stamp = Timestamp(now, c, ())
+        """One more event, which may have received messages; its timestamp."""
+        self.stamp = self.clock.event(self.stamp, self.rt, received)
         return self.stamp
 
     def spent(self) -> bool:
         return self.stamp.r + self.stamp.c >= FAR
-
-    # The merge.
 
     def send(self, number: int, targets: Processes, group: int) -> Learned:
         if self.events >= self.options.events_per_tick:
@@ -267,9 +218,7 @@ class Merge(Protocol):
 
     def _repaired(self, stamp: Timestamp) -> Timestamp:
         """A message's timestamp that breaks an invariant is reset before it is used."""
-        if not self.bounded_c or self.shape.holds(stamp):
-            return stamp
-        return self.shape.first(stamp.r)
+        return stamp if self.clock.holds(stamp) else self.clock.first(stamp.r)
 
     def needs(self, packet: Packet) -> Iterable[Threshold]:
         """Section 4.2, delcond."""
@@ -284,17 +233,13 @@ class Merge(Protocol):
         return packet.number < 2**32
 
     def load_rank(self, saved: Any) -> Any:
-        return RankAsPrinted(*saved) if not self.bounded_c and self.printed("K5") else saved
+        return self.clock.load_key(saved)
 
     def rank(self, packet: Packet) -> Any:
         stamp = self._repaired(self._unwrapped(packet.stamp))
         named = self.options.ties == "process"
         process, sequence = (packet.sender, packet.number) if named else (0, 0)
-        if not self.bounded_c and self.printed("K5"):
-            return RankAsPrinted(stamp.r, stamp.c, self.options.epsilon, process, sequence)
-        if not self.bounded_c:
-            return key_rc(stamp.r, stamp.c, process, sequence)
-        return self.shape.key(stamp, process, sequence)
+        return self.clock.key(stamp, process, sequence)
 
     def longest(self) -> int:
         """The longest that a message can wait (lemma 4.2), with the tick that K2 adds."""
@@ -302,7 +247,7 @@ class Merge(Protocol):
 
     def overdue(self, packet: Packet) -> bool:
         """A held message that would wait longer than any can: its stamp was damaged while it was held."""
-        if not self.bounded_c or self.printed("K2"):
+        if not self.clock.recovers or self.printed("K2"):
             return False
         return any(least > self.rt + self.longest() for _, least in self.needs(packet))
 
@@ -322,20 +267,19 @@ class Merge(Protocol):
     # Faults.
 
     def corrupt(self, random: Random) -> None:
-        if not self.bounded_c:
-            raise BadInput("the ⟨r, c⟩ clock does not claim to recover from damage to its state")
-        self.stamp = self._noise(self.rt, random)
+        self.stamp = self._noise(self.rt, random, "recover from damage to its state")
 
     def corrupt_stamp(self, stamp: Timestamp, random: Random) -> Timestamp:
-        if not self.bounded_c:
-            raise BadInput("the ⟨r, c⟩ clock does not claim to bear damaged messages")
-        return self._noise(stamp.r, random)
+        return self._noise(stamp.r, random, "bear damaged messages")
 
-    def _noise(self, near: int, random: Random) -> Timestamp:
+    def _noise(self, near: int, random: Random, claim: str) -> Timestamp:
         """Any timestamp at all, near and far, in the bounds and out of them."""
+        clock = self.clock
+        if not isinstance(clock, KnClock):
+            raise BadInput(f"the ⟨r, c⟩ clock does not claim to {claim}")
         spread = random.choice([1, self.options.epsilon + 1, self.longest(), 10_000])
-        most = random.choice([1, self.system.size, self.shape.most, 2 * self.shape.most])
-        kn = tuple(random.randint(0, most) for _ in range(self.shape.length)) if self.bounded_c else ()
+        most = random.choice([1, self.system.size, clock.most, 2 * clock.most])
+        kn = tuple(random.randint(0, most) for _ in range(clock.length))
         r = max(0, near + random.randint(-spread, spread))
         if self.options.modulus:
             r %= self.options.modulus
@@ -358,8 +302,7 @@ class Merge(Protocol):
         modulus = self.options.modulus
         r = reader.number("r", modulus - 1 if modulus else FAR)
         c = reader.number("c", FAR)
-        length = self.shape.length if self.bounded_c else 0
-        kn = tuple(reader.number("kn", FAR) for _ in range(length))
+        kn = tuple(reader.number("kn", FAR) for _ in range(self.clock.length))
         reader.done()
         return Timestamp(r, c, kn)
 

@@ -130,7 +130,7 @@ class Optimal(Protocol):
 
 
 def _merge(mine: dict[int, Processes], theirs: dict[int, Processes]) -> dict[int, Processes]:
-    """RCV 4, for one sender: whoever has a later message but not this one has found this one redundant."""
+    """RCV 4, for one sender: who has a later message but not this one has found this one redundant."""
     my_latest, their_latest = max(mine), max(theirs)
     merged = {}
     for c in sorted(mine.keys() | theirs.keys()):

@@ -36,13 +36,13 @@ class Process:
     def __init__(self, kind: type[Protocol], me: int, system: System, options: Options) -> None:
         self.me = me
         self.system = system
-        # Printed rules that are wrong may break the order of a sender, and what comes late is no duplicate.
+        # Wrong printed rules may break the order of a sender, and what comes late is not a duplicate.
         in_order = kind.in_order and not options.as_printed
         self._engine: HoldBack[Packet] = HoldBack(in_order=in_order, capacity=options.capacity)
         self._links: HoldBack[Packet] | None = None
         if kind.fifo_links:
             self._links = HoldBack(in_order=True, capacity=options.capacity)
-        self.protocol = kind(me, system, options, self._engine.facts)
+        self.protocol = kind.variant(options)(me, system, options, self._engine.facts)
         self.sent = 0
 
     def send(self, targets: Processes, group: int = -1) -> Outcome:

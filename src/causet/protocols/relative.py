@@ -57,7 +57,7 @@ class Relative(CausalBlocks):
         self.positions = {x: tuple(members(groups[x].members)) for x in self.mine}
         self.came: dict[int, list[int]] = {x: [] for x in self.mine}  # blocks that came, a heap
         self.gone: dict[int, dict[int, int]] = {x: {} for x in self.mine}  # … and were delivered since
-        self.wanted: set[tuple[int, int]] = set()  # M5 as printed: (group, block) that somebody waits for
+        self.wanted: set[tuple[int, int]] = set()  # M5 as printed: (group, block) that a message waits for
 
     def counter(self, x: int) -> int:
         return x if self.printed("M4") else 0
@@ -72,8 +72,8 @@ class Relative(CausalBlocks):
         stamp: Stamp = (group, block, self.LDV(group), self.GBN)
         packet = Packet(self.me, number, targets, to, stamp, group, order=self.order(group), stream=group)
         self._learn_GBN(group, block)
-        self.enter(group, self.me, block)
-        return Learned([((LAST, group, self.me), block), *self.complete(group)], (packet,))
+        self.complete_blocks(group, self.me, block)
+        return Learned([((LAST, group, self.me), block), *self.facts_of(group)], (packet,))
 
     def _learn_GBN(self, x: int, block: int, known: Counters | None = None) -> None:
         before = int(self.GBN[x])
@@ -85,8 +85,8 @@ class Relative(CausalBlocks):
         x, block = packet.group, packet.stamp[1]
         if not packet.control:
             heappush(self.came[x], block)
-        self.enter(x, packet.sender, block)
-        return Learned(self.complete(x))
+        self.complete_blocks(x, packet.sender, block)
+        return Learned(self.facts_of(x))
 
     def settled(self, x: int) -> int:
         came, gone = self.came[x], self.gone[x]
@@ -97,7 +97,7 @@ class Relative(CausalBlocks):
             heappop(came)
         return min(self.CBV[x], came[0] - 1) if came else self.CBV[x]
 
-    def complete(self, x: int) -> list[Threshold]:
+    def facts_of(self, x: int) -> list[Threshold]:
         facts: list[Threshold] = [((SETTLED, x, 0), self.settled(x))]
         for y, block in sorted(self.wanted):
             if y == x and self._block_done(y, block):
@@ -140,7 +140,7 @@ class Relative(CausalBlocks):
         self._learn_GBN(x, block, gbn)
         gone = self.gone[x]
         gone[block] = gone.get(block, 0) + 1
-        return Learned([((LAST, x, packet.sender), block), *self.complete(x)])
+        return Learned([((LAST, x, packet.sender), block), *self.facts_of(x)])
 
     def null_stamp(self, block: int) -> Stamp:
         return (-1, block, (), np.zeros(0, dtype=np.int64))
@@ -210,4 +210,4 @@ class Relative(CausalBlocks):
             return f"the message of block {least} from {self.system.name(j)} in {name}, not yet delivered"
         if kind == ONE_BLOCK:
             return f"block {j} of {self.system.groups[x].name} complete and delivered"
-        return "what can no longer be"
+        return "a moment that has passed (M1 as printed: it can never be delivered)"

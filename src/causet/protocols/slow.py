@@ -28,14 +28,14 @@ class Slow(CausalBlocks):
         block = self.CA1(group)
         to = targets & ~only(self.me)
         packet = Packet(self.me, number, targets, to, block, group, order=self.order(group), stream=group)
-        self.enter(group, self.me, block)
-        return Learned(self.complete(group), (packet,))
+        self.complete_blocks(group, self.me, block)
+        return Learned(self.facts_of(group), (packet,))
 
     def receive(self, packet: Packet) -> Learned:
-        self.enter(packet.group, packet.sender, packet.stamp)
-        return Learned(self.complete(packet.group))
+        self.complete_blocks(packet.group, packet.sender, packet.stamp)
+        return Learned(self.facts_of(packet.group))
 
-    def complete(self, x: int) -> list[Threshold]:
+    def facts_of(self, x: int) -> list[Threshold]:
         return [(x, self.CBV[x])]
 
     def needs(self, packet: Packet) -> Iterable[Threshold]:

@@ -1,8 +1,9 @@
 """Reading and writing the bytes of stamps.
 
-The first byte of every stamp names its protocol (low four bits) and the version of its form (high four
-bits). Numbers are LEB128 varints of at most 64 bits; a dense array of counters is one width byte (1, 2, 4
-or 8) and that many little-endian bytes per entry.
+The first byte of every stamp names its protocol by its tag (low four bits) and the version of its form (high
+four bits). A tag of 15 or more does not fit: 15 stands there, and the tag follows as a number. Numbers are
+LEB128 varints of at most 64 bits; a dense array of counters is one width byte (1, 2, 4 or 8) and that many
+little-endian bytes per entry.
 
 Bytes come from outside and are never trusted: a `Reader` checks every length before it reads, every number
 before it is used, and that nothing is left over.
@@ -41,13 +42,20 @@ TAGS = (
 )
 
 
+EXTENDED = 15
+"""In the first byte: the tag follows."""
+
+
 class Writer:
     """Builds the bytes of one stamp."""
 
     __slots__ = ("_bytes",)
 
     def __init__(self, protocol: str) -> None:
-        self._bytes = bytearray((VERSION << 4 | TAGS.index(protocol),))
+        tag = TAGS.index(protocol)
+        self._bytes = bytearray((VERSION << 4 | min(tag, EXTENDED),))
+        if tag >= EXTENDED:
+            self.number(tag)
 
     def number(self, value: int) -> None:
         out = self._bytes
@@ -98,9 +106,13 @@ class Reader:
         version, tag = data[0] >> 4, data[0] & 0x0F
         if version != VERSION:
             raise self.bad(f"its version is {version}; this release reads version {VERSION}")
+        if tag == EXTENDED:
+            tag = self.number("its tag")
+            if tag < EXTENDED:
+                raise self.bad(f"its tag {tag} is written longer than it needs to be")
         if tag != TAGS.index(protocol):
-            told = TAGS[tag] if tag < len(TAGS) else f"protocol number {tag}"
-            raise self.bad(f"it is a stamp of {told}")
+            other = TAGS[tag] if tag < len(TAGS) else f"protocol number {tag}"
+            raise self.bad(f"it is a stamp of {other}")
 
     def bad(self, why: str) -> BadStamp:
         return BadStamp(f"not a {self._protocol} stamp: {why}")

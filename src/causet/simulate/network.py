@@ -2,12 +2,11 @@
 
 Time is a number; a delay is drawn for each copy. Clocks (for protocols that have them) tick once per unit of
 time, each process ahead of time by an offset of at most `skew` ticks. Null messages go out by time-silence.
-Whoever wants to know what happens is an `Observer`; the network itself judges nothing.
+An `Observer` is called for everything that happens; the network itself judges nothing.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
@@ -18,6 +17,7 @@ from typing import Any
 from causet.errors import BadInput
 from causet.model import System, members
 from causet.protocols import Options, Outcome, Packet, Process, Protocol
+from causet.protocols.base import ClockOptions
 from causet.simulate.record import Observer, Sent, sent_in
 from causet.simulate.workload import Workload, stream
 
@@ -51,10 +51,9 @@ class Network:
         for name, bears in (("loss", promises.loss), ("corruption", promises.damage)):
             if getattr(self, name) and not bears:
                 raise BadInput(f"{kind.name} does not claim to bear {name}; merge does, with the clock kn")
-        epsilon = getattr(options, "epsilon", 0)
-        if self.skew is not None and self.skew > epsilon:
+        if self.skew and isinstance(options, ClockOptions) and self.skew > options.epsilon:
             raise BadInput(
-                f"skew = {self.skew}: clocks that differ by more than ε = {epsilon} are beyond what "
+                f"skew = {self.skew}: clocks that differ by more than ε = {options.epsilon} are beyond what "
                 f"{kind.name} claims to bear; raise epsilon"
             )
 
@@ -104,10 +103,9 @@ def simulate(
     return run.tally, run.processes
 
 
-def _check_timers(kind: type[Protocol], options: Any, workload: Workload) -> None:
+def _check_timers(kind: type[Protocol], options: Options, workload: Workload) -> None:
     """BadInput where messages are so rare that the clocks in between would tick for ever."""
-    interval = 1.0 if kind.clocked else options.silence if kind.nulls else math.inf
-    timers = workload.messages / workload.rate / interval
+    timers = workload.messages / workload.rate / options.interval
     if timers > MOST_TIMERS:
         raise BadInput(
             f"rate = {workload.rate}: with so few messages the clocks of {kind.name} would go off about "
@@ -142,12 +140,12 @@ class _Run:
         self._idle = 0  # timers since the last delivery
         self._under_way = 0  # copies of messages that have not arrived
         self._twins: dict[tuple[int, object], int] = {}  # copies of what was doubled; 0 when it is settled
-        self._settings: Any = options
+        self._options = options
         self._start_timers(stream(workload.seed, "clocks"))
 
     def _start_timers(self, draw: Random) -> None:
-        if self._kind.clocked:
-            skew = self._settings.epsilon if self._network.skew is None else self._network.skew
+        if isinstance(self._options, ClockOptions):
+            skew = self._options.epsilon if self._network.skew is None else self._network.skew
             for p in range(len(self.processes)):
                 offset = draw.uniform(0, skew)
                 first = int(offset) + 1
@@ -155,7 +153,7 @@ class _Run:
                 self._push(first - offset, p, _Tick(first))
         if self._kind.nulls:
             for p in range(len(self.processes)):
-                self._push(draw.uniform(0, self._settings.silence), p, _SILENCE)
+                self._push(draw.uniform(0, self._options.interval), p, _SILENCE)
 
     def _push(self, time: float, process: int, what: Packet | _Tick | _Silence) -> None:
         heappush(self._queue, (time, next(self._order), process, what))
@@ -192,14 +190,14 @@ class _Run:
                 self._silence(p, time)
 
     def _most_idle(self) -> int:
-        longest = self._settings.delta + 4 * self._settings.epsilon if self._kind.clocked else 0
-        return int(PATIENCE + longest) * len(self.processes)
+        longest = self._options.longest_wait if isinstance(self._options, ClockOptions) else 0
+        return (PATIENCE + longest) * len(self.processes)
 
     def _silence(self, p: int, time: float) -> None:
         """Time-silence: a null message in each group where one is owed and nothing was sent lately."""
         process = self.processes[p]
-        interval: float = self._settings.silence
-        for x in getattr(process.protocol, "mine", ()):
+        interval = self._options.interval
+        for x in process.protocol.null_groups():
             recent = self._last_sent.get((p, x), -interval)
             if recent + interval <= time and process.protocol.owes_null(x):
                 self._after(p, process.null(x), time)

@@ -35,7 +35,7 @@ def sent_in(packets: Iterable[Packet], protocol: Protocol) -> list[Sent]:
 
 
 class Observer:
-    """Is told what happens, as it happens; listens to what it wants to know."""
+    """Called for what happens, as it happens; a subclass overrides what it needs."""
 
     def sent(self, sent: Sent, time: float) -> None:
         """A message, or control message, leaves its sender."""
@@ -56,7 +56,7 @@ class Observer:
 class Recorder(Observer):
     """Numbers the events of each process and hands each one on as it happens.
 
-    Nobody sees a loss or damage: they leave no event.
+    Loss and damage are not seen by processes, and leave no event.
     """
 
     __slots__ = ("_names", "_seq", "_sink", "_system")

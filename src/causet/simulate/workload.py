@@ -90,7 +90,7 @@ class Workload:
         if links is not None:
             near = list(members(links[sender]))
             if not near:
-                raise BadInput(f"{self.system.name(sender)} is linked with nobody, so it cannot send")
+                raise BadInput(f"{self.system.name(sender)} has no links, so it cannot send")
             return near[draw.randrange(len(near))]
         other = draw.randrange(self.system.size - 1)
         return other + (other >= sender)

@@ -13,7 +13,7 @@ from causet.cli.shared.printing import warn
 from causet.errors import BadInput, quote
 from causet.files import check_output
 from causet.model import Separator, System, named_processes
-from causet.protocols import PROTOCOLS, Options, Protocol, as_printed_rows, make_options
+from causet.protocols import PROTOCOLS, Options, Protocol, as_printed_rows, flags, make_options
 from causet.topology import (
     GROUP_SHAPES,
     LINK_SHAPES,
@@ -50,14 +50,7 @@ def protocol_option(function: F) -> F:
 
 def settings_option(function: F) -> F:
     """The protocols' own options."""
-    for name, text in reversed(
-        (
-            ("k", "bounded: the most matrix entries, one number or one per process (9 or 9,9,12)."),
-            ("epsilon", "merge: the most by which clocks differ, in ticks."),
-            ("delta", "merge: the most that a message takes, in ticks."),
-            ("silence", "slow, relative: the interval of time-silence."),
-        )
-    ):
+    for name, text in reversed(flags().items()):
         function = click.option(f"--{name}", default=None, metavar="N", help=text)(function)
     return click.option(
         "--set",
