@@ -168,7 +168,7 @@ ERRATA = [
 
 
 SLOW_ROWS = frozenset({"H7", "S1", "S2"})
-"""Found after half a minute; the schedules that show them are replayed in `test_errata`."""
+"""Found after half a minute; the schedules that show them are replayed in tests/papers."""
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,12 @@
-"""The schedules of `schedules/`, replayed, for the tests of the figures and of the errata."""
+"""The schedules of `schedules/`, replayed, for the tests of the papers and of their errata."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace as changed
+from typing import Any, NamedTuple
+
+import pytest
 
 from causet.check.oracle import causal_pasts, judge
 from causet.model import Event
@@ -17,6 +20,13 @@ ERRATA = ROOT / "schedules" / "errata"
 FIGURES = ROOT / "schedules" / "figures"
 
 DRAIN = Step("drain")
+CONTROLS = ("fifo", "none")
+"""Protocols that do not promise causal order: a figure that they get right shows nothing."""
+
+
+def figure(name: str) -> Schedule:
+    """The schedule of a paper's figure."""
+    return read_schedule(FIGURES / f"{name}.yaml")
 
 
 def run(schedule: Schedule, protocol: str, *as_printed: str) -> Replay:
@@ -48,6 +58,34 @@ def delivered(result: Replay, process: str) -> list[str]:
     return [e.message or "" for e in result.events if e.kind == "deliver" and e.process == process]
 
 
+def unmet(result: Replay, process: int) -> dict[tuple[Any, int], tuple[Any, ...]]:
+    """For each message that a process holds, by (sender, number), the thresholds that are not met:
+    (fact, at least, now)."""
+    protocol = result.processes[process].protocol
+    facts = protocol.facts
+    return {
+        packet.key: tuple(
+            (fact, least, facts.get(fact, 0))
+            for fact, least in protocol.needs(packet)
+            if facts.get(fact, 0) < least
+        )
+        for packet in result.processes[process].held()
+    }
+
+
+def too_early(result: Replay) -> list[tuple[str, str, str]]:
+    """(process, delivered, before) of each violation."""
+    return [(v.process, v.delivered, v.before) for v in judge(result.events, lost=result.lost).violations]
+
+
+def assert_holds(result: Replay) -> None:
+    """Everything is delivered, in causal order."""
+    verdict = judge(result.events)
+    assert verdict.status == "valid"
+    assert not verdict.undelivered
+    assert not result.held
+
+
 def stamp_entries(result: Replay, message: str) -> int | None:
     """How much a message carried, in what its protocol counts."""
     return next(e.stamp_entries for e in result.events if e.kind == "send" and e.message == message)
@@ -68,6 +106,64 @@ def unheeded(events: Sequence[Event]) -> list[Event]:
             if any(e.message in pasts[event.message] for e in later):
                 found.append(event)
     return found
+
+
+# A figure under every protocol: that of its own paper is looked at closely in the paper's tests; every other
+# one that can run the schedule must come to the same order of deliveries, and the two controls must not.
+
+
+class Story(NamedTuple):
+    """Which process receives what too early, and in which order it must deliver."""
+
+    figure: str
+    process: str
+    early: str
+    """the message that comes too early"""
+    cause: str
+    """the process whose message it waits for; some protocols name the message"""
+    order: list[str]
+    cannot: tuple[str, ...] = ("direct",)
+    """protocols that cannot run it: `direct` is for broadcast only"""
+    too_slow: tuple[str, ...] = ()
+    """protocols that have not yet delivered the cause when the next message is sent: so not a cause"""
+
+
+def protocols_for(story: Story) -> list[Any]:
+    """The protocols that can run a figure, as parameters of a test."""
+    able = [protocol for protocol in PROTOCOLS if protocol not in story.cannot]
+    return [pytest.param(protocol, id=f"{story.figure}-{protocol}") for protocol in able]
+
+
+def assert_delivers_as_told(story: Story, protocol: str) -> None:
+    result = run(figure(story.figure), protocol)
+    verdict = judge(result.events)
+    assert not verdict.undelivered
+    assert not result.held
+    if protocol in CONTROLS:
+        assert verdict.violations
+        return
+    assert verdict.status == "valid"
+    if protocol not in story.too_slow:
+        assert delivered(result, story.process) == story.order
+
+
+def assert_holds_what_is_early(story: Story, protocol: str) -> None:
+    result = run(until(figure(story.figure), "receive", story.early, story.process), protocol)
+    lines = [line for line in result.held if line.startswith(f"{story.process} holds {story.early}: needs ")]
+    if protocol in CONTROLS or protocol in story.too_slow:
+        return
+    if protocol == "piggyback":  # nothing ever waits: the cause has come along, and went first
+        assert not lines
+        assert delivered(result, story.process)[0] == story.order[0]
+        return
+    assert len(lines) == 1
+    needs = lines[0].partition("needs ")[2]
+    if protocol == "merge":  # waits for its time, whatever comes
+        assert "the local clock" in needs
+    elif protocol == "relative" and story.figure != "macedo-1":  # across groups, by blocks
+        assert "all blocks up to 1 of" in needs
+    else:
+        assert story.cause in needs or story.order[0] in needs
 
 
 # The drawings of docs/errata.md

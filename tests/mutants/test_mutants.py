@@ -2,7 +2,7 @@
 
 A mutant is a subclass with one rule broken. What kills it is named beside it: `unsafe` (a delivery before a
 cause), `stuck`, `late`, `twice` or `broken`. Mutants of the merge's recovery are in its own test file; the
-printed rules of the errata, mutants too, are in test_explorer.py and test_errata.py.
+printed rules of the errata, mutants too, are in test_explorer.py and in tests/papers.
 """
 
 from __future__ import annotations
