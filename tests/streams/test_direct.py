@@ -23,8 +23,8 @@ from causet.spark.start.errors import innermost, sentence_for, translated
 from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.file_sink import FileSink
 from causet.spark.streams.file_source import arriving, arriving_files, check_messages, has_columns_in_names
-from causet.spark.streams.merge_rows import CODE, FOUND, IS_BEAT, Extra, problem_with
-from causet.spark.streams.merge_stream import Judge, MergeSettings
+from causet.spark.streams.merge.packers import Judge, MergeSettings
+from causet.spark.streams.merge.rows import CODE, FOUND, IS_BEAT, Extra, problem_with
 from causet.spark.streams.pack import from_blob, to_blob
 from causet.spark.streams.parquet import ToFiles, arrow_schema, buckets_of, is_plain, read
 from causet.spark.streams.running import Progress, run
@@ -61,7 +61,7 @@ def through(
         else:
             blobs = transform.blobs(arriving(spark, folder / "in", "parquet", schema, per_batch))
         with translated():
-            run(blobs, sink, kept, False, "causet", progress, lambda _: None)
+            run(blobs, sink, kept, False, progress, lambda _: None)
     return progress
 
 
@@ -261,7 +261,6 @@ def test_a_file_that_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path
                 FileSink(tmp_path / "out", "parquet"),
                 kept,
                 False,
-                "causet",
                 Progress(),
                 lambda _: None,
             )

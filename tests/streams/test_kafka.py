@@ -21,8 +21,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from causet import RcClock, Stamper
 from causet.errors import BadInput
 from causet.spark.streams.kafka.client import Address, client
+from causet.spark.streams.kafka.gaps import read_gaps
 from causet.spark.streams.kafka.sink import KafkaSink
-from causet.spark.streams.kafka.source import KafkaReader, read_gaps, read_kafka
+from causet.spark.streams.kafka.source import KafkaReader, read_kafka
 from causet.spark.streams.pack import FAULT, SIZE
 from tests.streams.test_stream_commands import LOCAL, causet
 

@@ -23,11 +23,13 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from causet.errors import BadInput
 from causet.live.broker import restartable_broker
 from causet.spark.streams.kafka import client as kafka_client
-from causet.spark.streams.kafka import sink as kafka_sink
 from causet.spark.streams.kafka import source as kafka_source
+from causet.spark.streams.kafka import transaction as kafka_transaction
 from causet.spark.streams.kafka.client import Address, Retry, client
-from causet.spark.streams.kafka.sink import KafkaSink, Progress, Transaction
-from causet.spark.streams.kafka.source import KafkaReader, Stretch, read_gaps
+from causet.spark.streams.kafka.gaps import read_gaps
+from causet.spark.streams.kafka.sink import KafkaSink
+from causet.spark.streams.kafka.source import KafkaReader, Stretch
+from causet.spark.streams.kafka.transaction import Progress, Transaction
 from causet.spark.streams.pack import FAULT, SIZE
 
 ALL = ReadAllAvailable()
@@ -369,7 +371,7 @@ def test_the_last_batch_is_an_offset_and_no_record_is_read_for_it(
     def reads(*_: object) -> Any:
         raise AssertionError("the records are read")
 
-    monkeypatch.setattr(kafka_sink, "records", reads)
+    monkeypatch.setattr(kafka_transaction, "records", reads)
     assert sent(task(target, 0), row(b"a")) == 0
     assert values(broker, target.topic) == [b"a"]
 
@@ -401,13 +403,13 @@ def test_a_task_that_is_run_again_after_its_commit_writes_nothing(broker: str) -
 def test_a_task_that_fails_right_after_its_commit(broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commit is done, and the task is told otherwise: it is run again."""
     target = sink(broker)
-    commit = kafka_sink.commit
+    commit = kafka_transaction.commit
 
     def lost(producer: Any, retry: Retry) -> None:
         commit(producer, retry)
         raise BadInput("the answer was lost")
 
-    monkeypatch.setattr(kafka_sink, "commit", lost)
+    monkeypatch.setattr(kafka_transaction, "commit", lost)
     with pytest.raises(BadInput, match="the answer was lost"):
         sent(task(target, 0), row(b"a"))
     monkeypatch.undo()
@@ -450,18 +452,18 @@ def test_the_question_is_asked_after_earlier_producers_are_fenced(
 ) -> None:
     """An earlier attempt that commits at the very last moment, before it is fenced."""
     target = sink(broker)
-    monkeypatch.setattr(kafka_sink, "commit", lambda producer, retry: kept.append(producer))
+    monkeypatch.setattr(kafka_transaction, "commit", lambda producer, retry: kept.append(producer))
     kept: list[Any] = []
     sent(task(target, 0), row(b"a"))
     monkeypatch.undo()
-    fencing = kafka_sink._fencing
+    fencing = kafka_transaction._fencing
 
     def late(*given: Any) -> Any:
         if kept:
             kept.pop().commit_transaction(20)
         return fencing(*given)
 
-    monkeypatch.setattr(kafka_sink, "_fencing", late)
+    monkeypatch.setattr(kafka_transaction, "_fencing", late)
     assert sent(task(target, 0), row(b"a")) == 0
     assert values(broker, target.topic) == [b"a"]
 
@@ -536,7 +538,7 @@ def test_the_last_batch_is_found_in_constant_time(broker: str) -> None:
             yield messages
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kafka_sink, "consumed", counted)
+        patch.setattr(kafka_transaction, "consumed", counted)
         assert target.last_batch() == 0 and not read
         forget(target)
         assert target.last_batch() == 49_999 and sum(read) < 3000
@@ -564,8 +566,8 @@ def test_a_commit_whose_outcome_is_unknown_is_asked_again(
             if len(asked) == 4:
                 return
 
-    fencing = kafka_sink._fencing
-    monkeypatch.setattr(kafka_sink, "_fencing", lambda *given: Unsure(fencing(*given)))
+    fencing = kafka_transaction._fencing
+    monkeypatch.setattr(kafka_transaction, "_fencing", lambda *given: Unsure(fencing(*given)))
     assert sent(task(target, 0), row(b"a")) == 1
     assert len(asked) == 4 and values(broker, target.topic) == [b"a"]
 
@@ -694,8 +696,8 @@ def test_a_message_just_within_the_limit_is_taken(broker: str) -> None:
     """One byte more, and it goes aside without its value; no limit of the broker's is met."""
     target = sink(broker, SMALL)
     assert target.most_bytes == SMALL - 128 - 2048
-    rest = kafka_sink.size_of(b"r", b"", [("causet_status", "delivered")])
-    most = SMALL - kafka_sink.OVERHEAD - rest
+    rest = kafka_transaction.size_of(b"r", b"", [("causet_status", "delivered")])
+    most = SMALL - kafka_transaction.OVERHEAD - rest
     results = '{"status": "delivered"}'
     place = '{"source": "a", "id": "7", "sequence": 3, "topic": "in", "partition": 0, "offset": 12}'
     rows = [row(bytes(most + more), results=results, place=place) for more in (0, 1)]

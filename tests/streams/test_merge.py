@@ -19,10 +19,10 @@ from causet.errors import BadInput
 from causet.kernels.streams.sorting import ascending
 from causet.rcclock import RcTime
 from causet.spark import merge
-from causet.spark.streams import merge_batch
 from causet.spark.streams.books import Books
+from causet.spark.streams.merge import batch as merge_batch
+from causet.spark.streams.merge.tune import tune
 from causet.spark.streams.pack import FAULT, SIZE
-from causet.spark.streams.tune import tune
 from causet.stamp import HEARTBEAT
 from tests.helpers.streams import write_files
 from tests.streams.test_deliver import finish

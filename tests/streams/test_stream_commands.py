@@ -178,7 +178,7 @@ def test_merge_and_tune(tmp_path: Path) -> None:
         ),
         (["merge", "in", "out", "--epsilon", "1s", "--delta", "soon"], "delta = 'soon'"),
         (["merge", "in", "out", "--epsilon", "1s", "--delta", "1s"], "'causaltime' is not among"),
-        (["explain", "--checkpoint", "in"], "in is no checkpoint of causet deliver or merge"),
+        (["explain", "--checkpoint", "in"], "in is not a checkpoint of causet deliver or merge"),
     ],
 )
 def test_bad_input_is_one_sentence(

@@ -36,7 +36,7 @@ def tune(source: str, arrival: str | None, as_json: bool, master: str | None, co
     brief = is_little([Path(source), *Path(source).glob("*")])
     with session(master, conf, "tuning", brief) as spark:
         from causet.spark.streams.file_source import await_form, check_messages, in_files, still
-        from causet.spark.streams.tune import tune
+        from causet.spark.streams.merge.tune import tune
 
         form = await_form(Path(source), follow=False)
         check_messages(Path(source))

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+OBSERVED = "causet"
+"""The name of the metrics that a query reports for every batch."""
 READ = "read"
 CONFLICTS, DUPLICATES, HEARTBEATS = "conflicts", "duplicates", "heartbeats"
 SKIPPED = "skipped"

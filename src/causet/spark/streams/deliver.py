@@ -13,8 +13,9 @@ crash does the same.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ from causet.durations import milliseconds
 from causet.errors import BadInput, quote
 from causet.kernels.streams.holding import Holding
 from causet.spark.columns import quoted
-from causet.spark.streams.books import READ
+from causet.spark.streams.books import OBSERVED, READ
 from causet.spark.streams.bucket import (
     ADDED,
     ALL,
@@ -40,7 +41,7 @@ from causet.spark.streams.bucket import (
     Settings,
     receivers_of,
 )
-from causet.spark.streams.clashes import without_clashes
+from causet.spark.streams.held import how_many_held
 from causet.spark.streams.pack import (
     BUCKET,
     ENDED,
@@ -53,10 +54,9 @@ from causet.spark.streams.pack import (
     Blobs,
     Pack,
     Unpack,
-    in_workers,
     packed_batch,
 )
-from causet.spark.streams.parquet import ParquetFiles, buckets_of, is_direct
+from causet.spark.streams.parquet import Messages, buckets_of
 from causet.spark.streams.state import ROWS_OF_SEGMENT, SEGMENT, Holder, as_blobs, use_rocks
 from causet.stamp import DOMAIN, MOST_SEQUENCE
 
@@ -72,8 +72,6 @@ them came, what that waits for (in words and as JSON), a cause that a message le
 _NOTHING = dict.fromkeys(("held", "oldest", "blocked", "wanted", "missed", *COUNTS))
 NOW = "now"
 """The time of a batch, in ms."""
-OBSERVED = "causet"
-"""The name of the metrics that a query reports for every batch."""
 
 
 def deliver(
@@ -115,36 +113,21 @@ def deliver(
     that has one of these names is kept as `input_receiver`, and so on. Where there is a column
     `causaldomain`, sources number their messages within each domain.
     """
-    if missing not in POLICIES:
-        raise BadInput(f"missing = {quote(missing)}: must be wait, flag or divert")
-    if (missing == WAIT) != (patience is None):
-        raise BadInput(
-            "patience belongs to flag and divert"
-            if missing == WAIT
-            else f"{missing} needs a patience, such as 10m"
-        )
-    if not 1 <= buckets <= 1 << 16:
-        raise BadInput(f"buckets = {buckets}: there can be 1 to 65,536")
-    waits = None if patience is None else milliseconds("patience", patience)
     given_up = tuple((str(source), int(number)) for source, number in lost)
-    for source, number in given_up:
-        if not 1 <= number <= MOST_SEQUENCE:
-            raise BadInput(f"lost = {source}:{number}: numbers are between 1 and {MOST_SEQUENCE}")
-    remembered = milliseconds("horizon", horizon)
     return Deliver(
-        missing, waits, remembered, by, parent, buckets, most_held, given_up, strict, most_bytes, ends
+        missing, patience, by, parent, horizon, buckets, most_held, given_up, strict, most_bytes, ends
     )
 
 
 @dataclass(frozen=True)
 class Deliver:
-    """What `deliver` gives: rows in, rows out. Times are in ms."""
+    """The settings of `deliver`, as they were given, and what it makes of messages: rows in, rows out."""
 
     missing: str
-    patience: int | None
-    horizon: int
+    patience: str | int | float | None
     by: str | None
     parent: str | None
+    horizon: str | int | float
     buckets: int
     most_held: int
     lost: tuple[tuple[str, int], ...]
@@ -152,45 +135,109 @@ class Deliver:
     most_bytes: int | None
     ends: DataFrame | None
 
+    command = "deliver"
+
+    def __post_init__(self) -> None:
+        """BadInput if the settings do not go together."""
+        if self.missing not in POLICIES:
+            raise BadInput(f"missing = {quote(self.missing)}: must be wait, flag or divert")
+        if (self.missing == WAIT) != (self.patience is None):
+            raise BadInput(
+                "patience belongs to flag and divert"
+                if self.missing == WAIT
+                else f"{self.missing} needs a patience, such as 10m"
+            )
+        if not 1 <= self.buckets <= 1 << 16:
+            raise BadInput(f"buckets = {self.buckets}: there can be 1 to 65,536")
+        for source, number in self.lost:
+            if not 1 <= number <= MOST_SEQUENCE:
+                raise BadInput(f"lost = {source}:{number}: numbers are between 1 and {MOST_SEQUENCE}")
+        self._milliseconds()
+
+    def _milliseconds(self) -> tuple[int | None, int]:
+        """Patience and horizon."""
+        patience = None if self.patience is None else milliseconds("patience", self.patience)
+        return patience, milliseconds("horizon", self.horizon)
+
     def __call__(self, messages: DataFrame) -> DataFrame:
         return self.blobs(messages).rows()
 
-    def blobs(self, messages: DataFrame | ParquetFiles) -> Blobs:
-        """The rows as blobs, for a sink that can write these."""
-        messages, settings, renamed = self.settled(messages)
-        rows = messages.rows if isinstance(messages, ParquetFiles) else messages
-        files = messages if isinstance(messages, ParquetFiles) else None
-        packed = _packed(rows, settings, files)
-        found = _operator(packed, settings, rows.isStreaming, self.ends)
-        return Blobs(found.select(ROWS), Unpack(ROWS), _with_added(rows.schema), renamed)
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """The settings that cannot change for a checkpoint: patience needs a source of ticks, and the sources
+        of a checkpoint are fixed."""
+        policy = WAIT if self.missing == WAIT else "flag or divert"
+        return {"by": self.by, "parent": self.parent, "buckets": self.buckets, "missing": policy}
 
-    def settled(
-        self, messages: DataFrame | ParquetFiles
-    ) -> tuple[DataFrame | ParquetFiles, Settings, dict[str, str]]:
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that may change from run to run, as JSON has them."""
+        return {
+            "missing": self.missing,
+            "patience": self.patience,
+            "horizon": self.horizon,
+            "lost": self.lost,
+            "strict": self.strict,
+            "most_bytes": self.most_bytes,
+        }
+
+    def changed(self, settings: Mapping[str, Any], ends: DataFrame | None = None) -> Deliver:
+        """The same with other `settings`."""
+        lost = tuple((source, number) for source, number in settings.get("lost", self.lost))
+        return replace(self, **{**settings, "lost": lost}, ends=ends)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that the settings name."""
+        return [name for name in (self.by, self.parent) if name is not None]
+
+    @property
+    def ends_with_input(self) -> bool:
+        """Whether the end of the input ends all patience."""
+        return self.missing != WAIT
+
+    @property
+    def wakes(self) -> bool:
+        """Whether the settings may release messages although nothing arrives."""
+        return bool(self.lost)
+
+    def held(self, spark: SparkSession, state: Path) -> int:
+        return how_many_held(spark, state)
+
+    def blobs(self, messages: DataFrame | Messages) -> Blobs:
+        """The rows as blobs, for a sink that can write these."""
+        whole, settings, renamed = self.settled(messages)
+        found = _operator(_packed(whole, settings), settings, whole.rows.isStreaming, self.ends)
+        return Blobs(found.select(ROWS), Unpack(ROWS), _with_added(whole.rows.schema), renamed)
+
+    def settled(self, messages: DataFrame | Messages) -> tuple[Messages, Settings, dict[str, str]]:
         """The messages, with other names for columns that have the name of one that is added; the settings
         for them; and these names."""
-        messages, renamed = without_clashes(messages, [name for name in ADDED if name != self.by])
-        rows = messages.rows if isinstance(messages, ParquetFiles) else messages
+        whole, renamed = Messages.of(messages).without_clashes([name for name in ADDED if name != self.by])
+        rows = whole.rows
         by, parent = (None if name is None else renamed.get(name, name) for name in (self.by, self.parent))
-        columns = _columns(rows, by, parent)
+        source, sequence, causes = _columns(rows, by, parent)
         text = by is not None and isinstance(rows.schema[by].dataType, T.StringType)
         numbered = parent is None and DOMAIN in rows.columns
+        patience, horizon = self._milliseconds()
         settings = Settings(
-            self.missing,
-            self.patience,
-            self.horizon,
-            by,
-            None if by is None else by if text else RECEIVER,
-            *columns,
-            parent,
-            self.buckets,
-            self.most_held,
-            DOMAIN if numbered and isinstance(rows.schema[DOMAIN].dataType, T.StringType) else None,
-            self.lost,
-            self.strict,
-            self.most_bytes,
+            policy=self.missing,
+            patience=patience,
+            horizon=horizon,
+            by=by,
+            receiver=None if by is None else by if text else RECEIVER,
+            source=source,
+            sequence=sequence,
+            causes=causes,
+            parent=parent,
+            buckets=self.buckets,
+            most_held=self.most_held,
+            domain=DOMAIN if numbered and isinstance(rows.schema[DOMAIN].dataType, T.StringType) else None,
+            lost=self.lost,
+            strict=self.strict,
+            most_bytes=self.most_bytes,
         )
-        return messages, settings, renamed
+        return whole, settings, renamed
 
 
 def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[str, str, str | None]:
@@ -232,16 +279,16 @@ def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[s
 # ---------------------------------------------------------------- the pipeline
 
 
-def _packed(messages: DataFrame, settings: Settings, files: ParquetFiles | None) -> DataFrame:
-    """Messages, cut by bucket. From files that have the columns as they are needed, without Spark's rows."""
+def _packed(messages: Messages, settings: Settings) -> DataFrame:
+    """Messages, cut by bucket."""
+    rows = messages.rows
     receiver = F.lit(ALL) if settings.by is None else F.col(quoted(settings.by)).cast("string")
     bucket = F.pmod(F.xxhash64(F.coalesce(receiver, F.lit(""))), F.lit(settings.buckets)).cast("int")
     extra = [receiver.alias(RECEIVER)] if settings.receiver == RECEIVER else []
-    if settings.parent is None and not isinstance(messages.schema[settings.sequence].dataType, T.LongType):
+    if settings.parent is None and not isinstance(rows.schema[settings.sequence].dataType, T.LongType):
         extra.append(F.expr(f"try_cast({quoted(settings.sequence)} as bigint)").alias(NUMBER))
-    if files is not None and is_direct(files) and not extra:
-        return files.through(WithBucket(settings), Pack(), PACKED)
-    return in_workers(messages.select(bucket.alias(f"{OWN}bucket"), *extra, "*"), Pack(), PACKED)
+    by_spark = rows.select(bucket.alias(f"{OWN}bucket"), *extra, "*")
+    return messages.packed(Pack(), PACKED, by_spark, WithBucket(settings), not extra)
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,8 @@ from causet.errors import BadInput, printable, reason
 from causet.files import MARK
 from causet.spark.start.errors import from_spark
 from causet.spark.streams.json_lines import VALUE, columns_in, fits, parsed
-from causet.spark.streams.pack import FAULT, OWN
-from causet.spark.streams.parquet import ONLY_NAMES, ParquetFiles, said
+from causet.spark.streams.pack import FAULT
+from causet.spark.streams.parquet import ONLY_NAMES, Messages, said
 
 JSON_NAMES, PARQUET_NAMES = (".jsonl", ".json", ".ndjson", ".jsonl.gz", ".json.gz"), (".parquet",)
 PATTERNS = {"jsonl": "*.{jsonl,json,ndjson,jsonl.gz,json.gz}", "parquet": "*.parquet"}
@@ -278,11 +278,11 @@ def arriving_files(
     schema: T.StructType,
     per_batch: int = PER_BATCH,
     without: Collection[str] = (),
-) -> ParquetFiles:
+) -> Messages:
     """The messages in Parquet files as a stream, for workers that read them."""
     reader = _stream(spark, path, "parquet", per_batch, without).schema(ONLY_NAMES)
     files = _left(reader.format("binaryFile").load(_place(path)), without)
-    return ParquetFiles(files, arriving(spark, path, "parquet", schema, per_batch, without))
+    return Messages(arriving(spark, path, "parquet", schema, per_batch, without), files)
 
 
 def _left(found: DataFrame, without: Collection[str]) -> DataFrame:
@@ -301,12 +301,6 @@ def _encoded(path: str) -> str:
         else quote(each, safe="/_-!.~'()*:@&=+$,;")
         for each in path
     )
-
-
-def columns_of(messages: DataFrame | ParquetFiles) -> T.StructType:
-    """The columns of messages, however they come; without our own."""
-    schema = (messages.rows if isinstance(messages, ParquetFiles) else messages).schema
-    return T.StructType([field for field in schema.fields if not field.name.startswith(OWN)])
 
 
 def _stream(

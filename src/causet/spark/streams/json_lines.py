@@ -9,14 +9,12 @@ All of it is done by Spark, without a worker; what is wrong with a line is found
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from causet.errors import quote
-from causet.spark.columns import INPUT, quoted
+from causet.spark.columns import input_names, quoted
 from causet.spark.streams.bucket import MALFORMED
 from causet.spark.streams.pack import FAULT, OWN
 
@@ -36,21 +34,6 @@ NUMBERS = frozenset({"sequence", "rc", "r"})
 _LINE, _RAW = f"{OWN}line", f"{OWN}raw"
 
 
-def kept_name(name: str, others: Iterable[str]) -> str:
-    """The name by which a column of the user is kept beside ours.
-
-    >>> kept_name("malformed", ["id"]), kept_name("malformed", ["input_malformed"]), kept_name("id", [])
-    ('input_malformed', 'input_input_malformed', 'id')
-    """
-    if name != MALFORMED and not name.startswith(OWN):
-        return name
-    taken = set(others)
-    while True:
-        name = INPUT + name
-        if name not in taken:
-            return name
-
-
 def columns_in(lines: DataFrame) -> T.StructType:
     """The columns of the JSON objects among the lines, as Spark finds them, with `malformed` at the end.
 
@@ -66,10 +49,12 @@ def columns_in(lines: DataFrame) -> T.StructType:
             same = kinds.setdefault(field.name, field.dataType) == field.dataType
             if not same or not fits(field):  # an object can have a key twice
                 kinds[field.name] = T.StringType()
-    fields = []
-    for key, kind in kinds.items():
-        name = kept_name(key, kinds)
-        fields.append(T.StructField(name, kind, metadata={KEY: key} if name != key else None))
+    reserved = [MALFORMED, *(key for key in kinds if key.startswith(OWN))]
+    renamed = input_names(list(kinds), reserved, case_matters=True)
+    fields = [
+        T.StructField(renamed.get(key, key), kind, metadata={KEY: key} if key in renamed else None)
+        for key, kind in kinds.items()
+    ]
     return T.StructType([*fields, T.StructField(MALFORMED, T.StringType())])
 
 

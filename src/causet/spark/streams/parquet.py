@@ -8,7 +8,7 @@ workers write them. Spark still says which files are new, which batch they belon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,7 +27,8 @@ from xxhash import xxh64_intdigest
 from causet.delivery import DIVERTED
 from causet.errors import BadInput, quote, reason
 from causet.files import unwritable
-from causet.spark.streams.pack import Array, Batches, text_column, together
+from causet.spark.columns import input_names
+from causet.spark.streams.pack import Array, Batches, in_workers, text_column, together
 
 ONLY_NAMES = "path string, modificationTime timestamp, length long, content binary"
 """What Spark's reader of whole files gives; it reads only the content that is asked for."""
@@ -64,12 +65,6 @@ SEED = 42
 """Of Spark's hash."""
 
 
-def is_direct(files: ParquetFiles) -> bool:
-    """Whether workers would read these files just as Spark does."""
-    capitals_count = files.rows.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
-    return capitals_count and is_plain(files.rows.schema)
-
-
 def is_plain(kind: T.DataType) -> bool:
     """Whether a column means the same to Spark, Arrow and Parquet."""
     if isinstance(kind, T.StructType):
@@ -90,31 +85,52 @@ def arrow_schema(schema: T.StructType, spark: SparkSession) -> pa.Schema:
 
 
 @dataclass(frozen=True)
-class ParquetFiles:
-    """A stream of Parquet files: their names, and the same as Spark's rows, where rows are needed."""
+class Messages:
+    """Messages as rows of Spark; and, where they come from Parquet files, the names of these files."""
 
-    files: DataFrame
     rows: DataFrame
+    files: DataFrame | None = None
     in_files: Mapping[str, str] = field(default_factory=dict)
     """the columns that have another name in the files, and that name"""
 
-    def renamed(self, names: Mapping[str, str]) -> ParquetFiles:
-        """The same messages, with other names for some columns."""
-        rows = self.rows.withColumnsRenamed(dict(names))
-        return replace(self, rows=rows, in_files={new: old for old, new in names.items()})
+    @classmethod
+    def of(cls, messages: DataFrame | Messages) -> Messages:
+        return messages if isinstance(messages, Messages) else cls(messages)
 
-    def through(
+    @property
+    def _case_matters(self) -> bool:
+        return self.rows.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+
+    def without_clashes(self, added: Sequence[str]) -> tuple[Messages, dict[str, str]]:
+        """The same messages, in which columns named like one that is added have other names; and these."""
+        names = input_names(self.rows.columns, added, self._case_matters)
+        if not names:
+            return self, {}
+        rows = self.rows.withColumnsRenamed(names)
+        return replace(self, rows=rows, in_files={new: old for old, new in names.items()}), names
+
+    def packed(
         self,
-        prepared: Callable[[pa.RecordBatch, int], pa.RecordBatch],
         pack: Callable[[Batches], Batches],
-        packed: str,
+        schema: str,
+        by_spark: DataFrame,
+        by_workers: Callable[[pa.RecordBatch, int], pa.RecordBatch],
+        as_they_are: bool,
     ) -> DataFrame:
-        """The rows of the files, read, prepared (with the time of the batch in ms) and packed by workers."""
-        schema = arrow_schema(self.rows.schema, self.rows.sparkSession)
-        there = pa.schema([each.with_name(self.in_files.get(each.name, each.name)) for each in schema])
-        task = FromFiles(there, schema.names, prepared, pack)
+        """The messages, packed by workers. Here it is decided who reads them: workers read Parquet files if
+        they read them as Spark would, and the operator needs no column that only Spark can make.
+
+        :param by_spark: the rows, with the columns that the operator needs beside them.
+        :param by_workers: adds these columns to rows of a file, at the time of the batch in ms.
+        :param as_they_are: whether `by_workers` is enough.
+        """
+        if self.files is None or not (as_they_are and self._case_matters and is_plain(self.rows.schema)):
+            return in_workers(by_spark, pack, schema)
+        wanted = arrow_schema(self.rows.schema, self.rows.sparkSession)
+        there = pa.schema([each.with_name(self.in_files.get(each.name, each.name)) for each in wanted])
         now = F.unix_millis(F.current_timestamp())
-        return self.files.select("path", now.alias("now")).mapInArrow(task, packed)
+        read = FromFiles(there, wanted.names, by_workers, pack)
+        return self.files.select("path", now.alias("now")).mapInArrow(read, schema)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import BinaryType
 
-from causet.spark.streams.books import DUPLICATES, HEARTBEATS, READ, REFUSED, SKIPPED
+from causet.spark.streams.books import DUPLICATES, HEARTBEATS, OBSERVED, READ, REFUSED, SKIPPED
 from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.pack import Blobs
 
@@ -88,10 +88,10 @@ class Progress:
     history: deque[Batch] = field(default_factory=lambda: deque(maxlen=MOST_BATCHES))
     """the last batches"""
 
-    def learn(self, event: Any, observed: str) -> None:
-        """What Spark tells about one batch."""
+    def learn(self, event: Any) -> None:
+        """Take in what Spark reports about one batch."""
         self.batches += 1
-        found = event["observedMetrics"].get(observed)
+        found = event["observedMetrics"].get(OBSERVED)
         values = found.asDict() if found is not None else {}
         taken = values.get(READ) or 0
         self.taken += taken
@@ -122,22 +122,20 @@ def run(
     sink: Sink,
     checkpoint: Checkpoint,
     follow: bool,
-    observed: str,
     progress: Progress,
     show: Callable[[Progress], None],
-    enough: Callable[[Progress], bool] = lambda progress: False,
     more: bytes | None = None,
     alone: bool = False,
     before: Callable[[int], None] = lambda batch: None,
     leaves: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Run the query until all that is there is read; or, if it follows, until it is enough, or it fails.
+    """Run the query until all that is there is read; or, if it follows, until it leaves, or it fails.
 
     With `alone`, only the batch that was planned and not committed is run, with `more` rows, if any. `before`
     is called with the number of each batch that is about to be written, and may refuse it. Once `leaves` says
     so, the batch that is being written is the last one.
     """
-    learned = _Learned(observed, progress)
+    learned = _Learned(progress)
     left: list[int] = []
 
     def write(frame: DataFrame, batch: int) -> None:
@@ -165,7 +163,7 @@ def run(
             ended = query.awaitTermination(LOOK)  # type: ignore[arg-type]
             learned.look()
             show(progress)
-            if ended or enough(progress) or (leaves() and not query.status["isTriggerActive"]):
+            if ended or (leaves() and not query.status["isTriggerActive"]):
                 return
     except PySparkException:
         if not left:
@@ -182,9 +180,9 @@ class _Left(Exception):
 class _Learned:
     """Takes what Spark tells about every batch into the progress: of each batch once, and of all of them."""
 
-    def __init__(self, observed: str, progress: Progress) -> None:
+    def __init__(self, progress: Progress) -> None:
         self.query: StreamingQuery | None = None
-        self._observed, self._progress = observed, progress
+        self._progress = progress
         self._last = -1
         self._lock = Lock()
 
@@ -197,7 +195,7 @@ class _Learned:
                 # Others tell that there was nothing to do; and the clock may go back, batches do not.
                 if event["batchId"] > self._last and event["sources"] and "addBatch" in event["durationMs"]:
                     self._last = event["batchId"]
-                    self._progress.learn(event, self._observed)
+                    self._progress.learn(event)
 
 
 def _with_more(frame: DataFrame, more: bytes) -> DataFrame:

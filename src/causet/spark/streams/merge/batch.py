@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from causet.delivery import DELIVERED, DIVERTED
 from causet.spark.columns import quoted
-from causet.spark.streams.merge_rows import (
+from causet.spark.streams.merge.rows import (
     ALL,
     BEAT,
     CODE,
