@@ -153,7 +153,7 @@ sink(
 )
 sink(
     FORGOTTEN,
-    "        producer.produce(name, told, self.query.encode(), partition=0)\n",
+    "        producer.produce(name, record, self.query.encode(), partition=0)\n",
     "",
     "a batch leaves a record",
 )

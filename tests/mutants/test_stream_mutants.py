@@ -1104,8 +1104,8 @@ def check_checkpoint(made: dict[str, Any], folder: Path) -> None:
     refuses(lambda: opened("merge", {"buckets": 4}), "checkpoint of version 1")
     for text, said in (
         ("{", "is damaged"),
-        ("[1]", "is not a checkpoint's"),
-        ("{}", "is not a checkpoint's"),
+        ("[1]", "is not the file of a checkpoint"),
+        ("{}", "is not the file of a checkpoint"),
     ):
         (home / "causet.json").write_text(text)
         refuses(lambda: opened("merge", {}), said)
@@ -1358,8 +1358,8 @@ checkpoints("and str(path) not in unreadable", "", "a damaged file may go")
 checkpoints("return files if left_out else {}", "return files", "strict leaves nothing out")
 checkpoints("return files if left_out else {}", "return {}", "a verdict counts")
 checkpoints('f"verdicts/{batch}.json", json', '"verdicts/1.json", json', "a verdict is for one batch")
-checkpoints("for moment in ends[:-1]:", "for moment in ends:", "the last end stays")
-checkpoints("for moment in ends[:-1]:", "for moment in ():", "ends do not pile up")
+checkpoints("for ended in ends[:-1]:", "for ended in ends:", "the last end stays")
+checkpoints("for ended in ends[:-1]:", "for ended in ():", "ends do not pile up")
 checkpoints("if batch <= committed:", "if True:", "a verdict stays until its batch is committed")
 checkpoints("if batch <= committed:", "if False:", "verdicts do not pile up")
 checkpoints(

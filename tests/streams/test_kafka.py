@@ -253,7 +253,7 @@ def test_a_second_query_and_a_lost_checkpoint_are_refused(broker: str, tmp_path:
     for count in (30, 0):
         told = json.loads(causet(*command, "--checkpoint", str(tmp_path / "state")))
         assert (told["messages"], told["delivered"]) == (count, count)
-    with pytest.raises(BadInput, match="topic 'owned' belongs to another query"):
+    with pytest.raises(BadInput, match='topic "owned" belongs to another query'):
         causet(*command, "--checkpoint", str(tmp_path / "new"))
     check(read(broker, "owned"), envelopes, causes)
 

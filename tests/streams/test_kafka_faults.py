@@ -148,7 +148,7 @@ def test_messages_that_retention_removed_before_they_were_read_are_an_error(brok
     send(broker, topic, numbers(0, 30))
     start = stopped_at(broker, topic, 10)
     remove(broker, topic, 15)
-    with pytest.raises(BadInput, match=rf"'{topic}', partition 0: .* is 10, .* is 15: .*--gaps skip"):
+    with pytest.raises(BadInput, match=rf'"{topic}", partition 0: .* is 10, .* is 15: .*--gaps skip'):
         reader(broker, topic).latestOffset(start, ALL)
     remove(broker, topic, 30)
     with pytest.raises(BadInput, match=r"is 10, .* is 30"):
@@ -173,7 +173,7 @@ def test_a_gap_is_skipped_if_that_is_asked_for_and_it_is_noted_once(broker: str,
 def test_skipping_without_a_place_to_note_it_is_refused() -> None:
     with pytest.raises(BadInput, match="gap_folder"):
         reader("127.0.0.1:1", "t", gaps="skip")
-    with pytest.raises(BadInput, match="stop or skip, not 'maybe'"):
+    with pytest.raises(BadInput, match='stop or skip, not "maybe"'):
         reader("127.0.0.1:1", "t", gaps="maybe")
 
 
@@ -186,7 +186,7 @@ def test_a_topic_that_was_made_anew_is_another_one(broker: str, tmp_path: Path, 
     delete_topic(broker, topic)
     new_topic(broker, topic)
     send(broker, topic, numbers(100, 100 + there))
-    with pytest.raises(BadInput, match=rf"'{topic}', partition 0: .* is 10, .* made anew, .* offset 0"):
+    with pytest.raises(BadInput, match=rf'"{topic}", partition 0: .* is 10, .* recreated, .* offset 0'):
         reader(broker, topic).latestOffset(start, ALL)
     source = reader(broker, topic, gaps="skip", gap_folder=str(tmp_path))
     source.prepareForTriggerAvailableNow()
@@ -194,7 +194,7 @@ def test_a_topic_that_was_made_anew_is_another_one(broker: str, tmp_path: Path, 
     assert read(source, start, end) == numbers(100, 100 + there)
     assert read_gaps(tmp_path) == [{"topic": topic, "partition": 0, "from": 10, "to": 0, "anew": True}]
     assert source.latestOffset(end, ALL) == end
-    with pytest.raises(BadInput, match="made anew"):  # planned with skip, run again without
+    with pytest.raises(BadInput, match="recreated"):  # planned with skip, run again without
         reader(broker, topic).partitions(start, end)
 
 
@@ -211,7 +211,7 @@ def test_a_batch_that_was_planned_before_a_restart_is_looked_at_again(broker: st
     delete_topic(broker, topic)
     new_topic(broker, topic)
     send(broker, topic, numbers(100, 150))
-    with pytest.raises(BadInput, match="made anew"):
+    with pytest.raises(BadInput, match="recreated"):
         reader(broker, topic).partitions(start, end)
     assert read(reader(broker, topic, **skipping), start, end) == []
     assert [(gap["from"], gap["to"], gap["anew"]) for gap in read_gaps(tmp_path)] == [
@@ -243,7 +243,7 @@ def test_a_topic_that_is_made_anew_under_a_task_is_noticed(broker: str) -> None:
     delete_topic(broker, topic)
     new_topic(broker, topic)
     send(broker, topic, numbers(100, 150))
-    with pytest.raises(BadInput, match=f"'{topic}' was deleted while offsets 10 to 30"):
+    with pytest.raises(BadInput, match=f'"{topic}" was deleted while offsets 10 to 30'):
         list(source.read(planned))
 
 
@@ -255,16 +255,16 @@ def test_offsets_without_the_id_of_the_topic_are_read_too(broker: str) -> None:
     start, end = {f"{topic}:0": 10}, {f"{topic}:0": 12}
     assert source.latestOffset(start, ReadMaxRows(2))[f"{topic}:0"] == 12
     assert read(source, start, end) == numbers(10, 12)
-    with pytest.raises(BadInput, match="made anew"):
+    with pytest.raises(BadInput, match="recreated"):
         source.latestOffset({f"{topic}:0": 31}, ALL)
-    with pytest.raises(BadInput, match="made anew"):
+    with pytest.raises(BadInput, match="recreated"):
         source.partitions({f"{topic}:0": 10}, {f"{topic}:0": 31})
-    with pytest.raises(BadInput, match="made anew"):
+    with pytest.raises(BadInput, match="recreated"):
         source.partitions({f"{topic}:0": 20}, {f"{topic}:0": 3})
 
 
 def test_a_topic_that_is_not_there(broker: str) -> None:
-    with pytest.raises(BadInput, match="has no topic 'nowhere'"):
+    with pytest.raises(BadInput, match='has no topic "nowhere"'):
         reader(broker, "nowhere").initialOffset()
 
 
@@ -651,7 +651,7 @@ def test_a_sink_that_was_made_anew_is_refused(broker: str, which: str) -> None:
     with pytest.raises(BadInput, match="deleted"):
         target.check(target.query, fresh=False)
     new_topic(broker, f"{target.topic}{which}")
-    with pytest.raises(BadInput, match="made anew"):
+    with pytest.raises(BadInput, match="recreated"):
         target.check(target.query, fresh=False)
 
 

@@ -53,12 +53,12 @@ def _lost(_context: object, _option: object, texts: tuple[str, ...]) -> list[tup
     help="How long a message waits under flag and divert, such as 10m; the end of the input ends it too, "
     "unless with --follow.",
 )
-@click.option("--by", metavar="COLUMN", help="The column of the receiver. Without it there is one, `all`.")
+@click.option("--by", metavar="COLUMN", help="Column with the receiver.  [default: one receiver, `all`]")
 @click.option(
     "--parent",
     metavar="COLUMN",
-    help="The column with the id of a message's cause, or a list of them, where messages have no sequence; "
-    "such as causationid. Messages are known by the column `id` then.",
+    help="Column with the id of a message's cause, or a list of them, where messages have no sequence; "
+    "such as causationid. Messages are then identified by the column `id`.",
 )
 @click.option(
     "--lost",
@@ -66,7 +66,7 @@ def _lost(_context: object, _option: object, texts: tuple[str, ...]) -> list[tup
     multiple=True,
     callback=_lost,
     help="Give up a message that will never come, such as shop:12; what waits for it is delivered, flagged. "
-    "As often as needed.",
+    "May be repeated.",
 )
 @click.option(
     "--horizon",
@@ -175,7 +175,7 @@ def _print(
     if share is not None:
         say(f"{share:.0%} of the messages name a cause; the others wait for nothing")
     if result.books.held:
-        why = f"; `causet explain --checkpoint {result.checkpoint.folder}` says for what"
+        why = f"; `causet explain --checkpoint {result.checkpoint.folder}` shows for what"
         say(f"{result.books.held:,} still held{f', the oldest waits for {blocked}' if blocked else why}")
     for message, _, receiver in elsewhere:
         say(

@@ -21,10 +21,24 @@ FINE = 0
 
 
 @click.command()
-@click.option("--epsilon", required=True, metavar="TIME", help="How far the clocks are apart at most: 50ms.")
-@click.option("--delta", required=True, metavar="TIME", help="How long a message is under way at most: 2s.")
-@click.option("--expect", multiple=True, metavar="NAME", help="A source to wait for before it was heard of.")
-@click.option("--exclude", multiple=True, metavar="NAME", help="A source that died: do not wait for it.")
+@click.option(
+    "--epsilon", required=True, metavar="TIME", help="Largest difference between clocks, such as 50ms."
+)
+@click.option(
+    "--delta", required=True, metavar="TIME", help="Longest time that a message is in transit, such as 2s."
+)
+@click.option(
+    "--expect",
+    multiple=True,
+    metavar="NAME",
+    help="Wait for this source although nothing was heard of it; may be repeated.",
+)
+@click.option(
+    "--exclude",
+    multiple=True,
+    metavar="NAME",
+    help="Do not wait for this source, which has died; may be repeated.",
+)
 @click.option("--buckets", type=int, default=16, show_default=True, help="Number of buckets of state.")
 @stream_options
 def merge(

@@ -17,12 +17,14 @@ WIDTH = 40
 @click.command()
 @click.argument("source", metavar="SOURCE")
 @click.option(
-    "--arrival", metavar="COLUMN", help="The column by which messages came  [default: the order of the rows]"
+    "--arrival",
+    metavar="COLUMN",
+    help="Column with the order of arrival.  [default: the order of files and rows]",
 )
 @spark_options
 @json_option
 def tune(source: str, arrival: str | None, as_json: bool, master: str | None, conf: dict[str, str]) -> int:
-    """Tell the smallest ε and δ with which `causet merge` would have lost nothing of this data.
+    """Find the smallest ε and δ with which `causet merge` would have lost nothing of this data.
 
     SOURCE is a file or folder as for `causet merge`, with messages as they came. ε is how far clocks were
     seen apart; δ how long messages were under way, as far as it shows: the smallest that makes nothing late.

@@ -93,9 +93,9 @@ class Topics:
                 place.offset, end = reader.get_watermark_offsets(place, 10)
                 for messages in consumed(reader, place, end):
                     for message in messages:
-                        told = {name: value.decode() for name, value in message.headers()}
-                        mine = found.setdefault(told["causet_receiver"], [])
-                        mine.append((int(told["causet_index"]), told["ce_subject"]))
+                        headers = {name: value.decode() for name, value in message.headers()}
+                        mine = found.setdefault(headers["causet_receiver"], [])
+                        mine.append((int(headers["causet_index"]), headers["ce_subject"]))
         finally:
             reader.close()
         return {name: [subject for _, subject in sorted(rows)] for name, rows in found.items()}

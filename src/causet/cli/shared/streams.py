@@ -52,7 +52,7 @@ OPTIONS = (
         "--checkpoint",
         metavar="DIR",
         type=click.Path(path_type=Path),
-        help="Where the query keeps what it needs to go on later.  [default: SINK/_checkpoint, or for a "
+        help="Folder for the state with which a later run continues.  [default: SINK/_checkpoint, or for a "
         "topic a folder in ~/.local/state/causet]",
     ),
     click.option(
@@ -85,7 +85,7 @@ OPTIONS = (
         metavar="TIME",
         default="5m",
         show_default=True,
-        help="How long a broker that does not answer is asked again.",
+        help="How long to retry while a broker does not answer.",
     ),
     click.option(
         "--files-per-batch",

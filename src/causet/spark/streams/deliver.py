@@ -91,7 +91,7 @@ def deliver(
     """Deliver messages in causal order, for `messages.transform(deliver(…))`.
 
     The messages have the columns `source`, `sequence` and `deps` (packed bytes or a map source → sequence) or
-    `causaldeps` (the same as JSON text); or, with `parent`, the columns `id` and the one that `parent` names.
+    `causaldeps` (the same as JSON); or, with `parent`, the columns `id` and the one that `parent` names.
 
     :param missing: what to do about a cause that does not come: `wait`, `flag` or `divert`.
     :param patience: for `flag` and `divert`, how long a message waits: `"10 minutes"`, or seconds. The end of
@@ -99,13 +99,14 @@ def deliver(
     :param by: the column of the receiver; without it there is one receiver, `all`.
     :param horizon: how long to remember causes that were given up, and what was diverted; with `parent`, also
         the ids of delivered messages.
-    :param buckets: receivers are spread over so many; fixed for a checkpoint.
-    :param most_held: messages that one bucket holds at most, before the query ends with an error.
+    :param buckets: the number of buckets of state, over which receivers are spread; fixed for a checkpoint.
+    :param most_held: the maximum number of messages that one bucket holds; above it the query ends with an
+        error.
     :param lost: messages that will never come, as (source, sequence); with `parent`, (id, 1). What waits for
         one of them is delivered and flagged. They are remembered.
     :param strict: end with an error at a row that is not a message, instead of diverting it.
-    :param most_bytes: the largest message that the sink takes; the rows say in `__causet_size` how large they
-        are.
+    :param most_bytes: the largest message that the sink takes; the column `__causet_size` has the size of
+        each row.
     :param ends: a streaming DataFrame with a column `ended` of timestamps, in ms since 1970: for what came up
         to then, patience has ended.
 
@@ -241,7 +242,7 @@ class Deliver:
 
 
 def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[str, str, str | None]:
-    """The columns of source, sequence and causes; BadInput if one is not there, or of no use."""
+    """The columns of source, sequence and causes; BadInput if one is missing, or has an unsuitable type."""
     names = messages.columns
     theirs = [name for name in names if name != MALFORMED and not name.startswith(OWN)]
     for name in names:
@@ -258,13 +259,13 @@ def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[s
         return name
 
     if by is not None:
-        need(by, (T.StringType, T.IntegralType), "text")
+        need(by, (T.StringType, T.IntegralType), "a string")
     if parent is not None:
-        need("id", (T.StringType,), "text")
-        need(parent, (T.StringType, T.ArrayType), "text or a list of texts")
+        need("id", (T.StringType,), "a string")
+        need(parent, (T.StringType, T.ArrayType), "a string or a list of strings")
         return "id", "id", parent
-    need("source", (T.StringType,), "text")
-    need("sequence", (T.IntegralType, T.StringType), "text or an integer of 64 bits")
+    need("source", (T.StringType,), "a string")
+    need("sequence", (T.IntegralType, T.StringType), "a string or a 64-bit integer")
     if "deps" in names:
         return (
             "source",
@@ -272,8 +273,9 @@ def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[s
             need("deps", (T.BinaryType, T.MapType), "packed bytes or a map source → sequence"),
         )
     if "causaldeps" in names:
-        return "source", "sequence", need("causaldeps", (T.StringType,), "JSON text")
-    raise BadInput(f"messages need a column 'deps' or 'causaldeps'; there are {', '.join(theirs)}")
+        return "source", "sequence", need("causaldeps", (T.StringType,), "a JSON string")
+    columns = f"{quote('deps')} or {quote('causaldeps')}"
+    raise BadInput(f"messages need a column {columns}; there are {', '.join(theirs)}")
 
 
 # ---------------------------------------------------------------- the pipeline
@@ -334,32 +336,32 @@ def _now(streaming: bool) -> Column:
 def _ticks(spark: SparkSession, buckets: int) -> DataFrame:
     """With every batch, for every bucket, whether anything came or not: so patience ends by itself.
 
-    There is always a next batch, then, as with Spark's own timers; how often is for the query's trigger to
-    say. Of Spark's sources this one also knows how to end when all that is available was read.
+    So there is always a next batch, as with Spark's own timers; the query's trigger decides how often. Of
+    Spark's sources, this one also knows how to end when all that is available was read.
     """
     beats = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1)
     ticking = beats.option("numPartitions", 1).load()
     return _to_all(ticking.select(F.lit(None).cast("long").alias("ended")), buckets)
 
 
-def _to_all(moments: DataFrame, buckets: int) -> DataFrame:
-    return moments.mapInArrow(ToAll(buckets), PACKED)
+def _to_all(ends: DataFrame, buckets: int) -> DataFrame:
+    return ends.mapInArrow(ToAll(buckets), PACKED)
 
 
 @dataclass(frozen=True)
 class ToAll:
-    """Tells all buckets the latest of moments."""
+    """Sends the latest end of the input to all buckets."""
 
     buckets: int
 
     def __call__(self, batches: Batches) -> Batches:
         latest: int | None = None
-        told = 0
+        rows = 0
         for batch in batches:
-            told += batch.num_rows
+            rows += batch.num_rows
             for ended in batch.column(0).drop_null().to_pylist():
                 latest = max(ended, latest or 0)
-        if told:
+        if rows:
             yield packed_batch(list(range(self.buckets)), latest, [None] * self.buckets)
 
 

@@ -111,12 +111,12 @@ def _of_bucket(holding: Holding, segments: dict[int, pa.Table], settings: Settin
         for name, which, stream in unmet:
             wanted = Wanted(receiver, domain, name, which)
             waits.append(Wait(wanted, (stream, which) in here, holding.is_noted(wanted.key(), which)))
-        told = source if settings.parent is not None else f"{source}:{number}"
-        yield Held(receiver, told, int(holding.arrival[at]), waits)
+        message = source if settings.parent is not None else f"{source}:{number}"
+        yield Held(receiver, message, int(holding.arrival[at]), waits)
 
 
 def came_elsewhere(spark: SparkSession, checkpoint: Path, wanted: Iterable[Wanted]) -> dict[Wanted, str]:
-    """Of messages that are waited for, those that came for another receiver, and for which one.
+    """The messages that are waited for and came for another receiver, and for which one.
 
     Where the receivers are finer than the domain in which sources number their messages, that is what happens
     to nearly all of them.

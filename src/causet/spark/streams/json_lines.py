@@ -23,7 +23,7 @@ VALUE = "value"
 MOST_NESTED = 50
 """Levels of objects and lists in a line. Arrow's format takes 64 levels of columns."""
 LIMITS = {"maxStringLen": str(2**31 - 1), "maxNumLen": str(2**31 - 1)}
-"""Otherwise a text of more than 20 million characters is an error."""
+"""Otherwise a string of more than 20 million characters is an error."""
 BLANK = " \t\r"
 MOST_SHOWN = 40
 """Characters of a value that is shown in a sentence."""
@@ -37,8 +37,8 @@ _LINE, _RAW = f"{OWN}line", f"{OWN}raw"
 def columns_in(lines: DataFrame) -> T.StructType:
     """The columns of the JSON objects among the lines, as Spark finds them, with `malformed` at the end.
 
-    A known column whose values are not all of a kind that fits is read as text: then a value that does not
-    fit is a matter of its row.
+    A known column whose values are not all of a kind that fits is read as strings: then only the row of a
+    value that does not fit is refused.
     """
     objects = lines.where(_without_blanks().startswith("{") & F.is_valid_utf8(VALUE)).select(VALUE)
     reader = lines.sparkSession.read.options(**LIMITS, maxNestingDepth=str(MOST_NESTED))
@@ -111,10 +111,10 @@ def _read(text: Column, wanted: T.StructType, depth: int = MOST_NESTED) -> Colum
 
 
 def is_one_value(value: Column) -> Column:
-    """Whether nothing stands behind the object of a text. Only of texts that look so is it found out."""
-    # If the first closing brace is the last character, nothing can stand behind the object.
+    """Whether nothing follows the object in a string. It is checked only for strings that begin like one."""
+    # If the first closing brace is the last character, nothing can follow the object.
     flat = F.instr(value, "}") == F.length(F.rtrim(value, F.lit(BLANK)))
-    # One more value behind it is seen only if the line does not end the list itself.
+    # One more value after it is seen only if the line does not end the list itself.
     return flat | F.coalesce(F.size(_values(F.concat(value, F.lit(",0")))) == 2, F.lit(False))
 
 
@@ -128,7 +128,7 @@ def _has_half_a_pair(value: Column) -> Column:
 
 
 def _values(text: Column) -> Column:
-    """Values with commas between them, as texts; null if that is not what it is."""
+    """Values separated by commas, as strings; null if that is not what it is."""
     many = F.concat(F.lit("["), text, F.lit("]"))
     return F.from_json(many, "array<string>", LIMITS)
 

@@ -2,8 +2,8 @@
 
 Spark has rows; Parquet and the operators have columns. Between the two every value is copied by itself, once
 on the way in and once on the way out, which takes longer than the operators do. So where messages come from
-Parquet files, workers are told the names of the files, and read them; and where rows go into such files,
-workers write them. Spark still says which files are new, which batch they belong to and how it ended.
+Parquet files, workers get the names of the files, and read them; and where rows go into such files,
+workers write them. Spark still decides which files are new and which batch they belong to.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from causet.spark.streams.pack import Array, Batches, in_workers, text_column, t
 ONLY_NAMES = "path string, modificationTime timestamp, length long, content binary"
 """What Spark's reader of whole files gives; it reads only the content that is asked for."""
 READ_BYTES, READ_ROWS, PROBED_ROWS = 16 << 20, 1 << 16, 64
-"""Of a file at a time; and rows by which is seen how large they are."""
+"""What is read of a file at a time; and the rows by which their size is estimated."""
 ALIKE = (
     (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
     (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary),
@@ -158,12 +158,12 @@ def read(path: Path, schema: pa.Schema) -> Batches:
     try:
         yield from rows_of(path, schema)
     except (KeyError, pa.ArrowException, OSError) as error:
-        raise BadInput(f"{path} cannot be read: {said(error)}") from None
+        raise BadInput(f"{path} cannot be read: {why_unreadable(error)}") from None
 
 
 def rows_of(path: Path, schema: pa.Schema) -> Batches:
     """As `read`, with the exceptions as they come: of what cannot be opened, one that has an `errno`."""
-    path.open("rb").close()  # Python says more plainly why it cannot
+    path.open("rb").close()  # Python's error is plainer
     with pq.ParquetFile(path, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as file:
         there = file.schema_arrow
         wanted = [field.name for field in schema if field.name in there.names]
@@ -177,10 +177,10 @@ def rows_of(path: Path, schema: pa.Schema) -> Batches:
             yield pa.RecordBatch.from_arrays(columns, schema=schema)  # with the types of the schema
 
 
-def said(error: Exception) -> str:
+def why_unreadable(error: Exception) -> str:
     """Why a file could not be read."""
     if isinstance(error, KeyError):
-        return "a column stands in it twice"
+        return "it has two columns of one name"
     if isinstance(error, OSError) and error.errno is not None:
         return reason(error)
     return str(error).partition("\n")[0] or "it is damaged"
@@ -229,7 +229,7 @@ def buckets_of(names: pa.Array, buckets: int) -> Array:
 
 @dataclass(frozen=True)
 class ToFiles:
-    """Writes the rows of each task into a file of its own, in two folders if some go aside; and says which.
+    """Writes the rows of a task into a file, or two in two folders if some are diverted; gives their names.
 
     A task that is run again writes another file. Only those that are named belong to the batch.
     """

@@ -1,4 +1,4 @@
-"""A stream from source to sink, for as long as it runs: start, watch, end of input, end of all."""
+"""Runs a stream from source to sink, and watches it until it ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.pack import Blobs
 
 MOST_BATCHES = 1000
-"""Of which a report tells."""
+"""The number of batches that a report covers."""
 LOOK = 0.3
 """Seconds between two looks at a query."""
 STAY = (REFUSED, DUPLICATES, HEARTBEATS, SKIPPED, "caused")
@@ -78,7 +78,7 @@ class Progress:
     missed: str | None = None
     """a cause that was given up"""
     lag: int | None = None
-    """messages in the source that are not read yet, where it can tell"""
+    """messages in the source that are not read yet, where the source reports it"""
     rows_per_second: float = 0.0
     left_per_second: float = 0.0
     bound: str | None = None
@@ -132,14 +132,14 @@ def run(
     """Run the query until all that is there is read; or, if it follows, until it leaves, or it fails.
 
     With `alone`, only the batch that was planned and not committed is run, with `more` rows, if any. `before`
-    is called with the number of each batch that is about to be written, and may refuse it. Once `leaves` says
-    so, the batch that is being written is the last one.
+    is called with the number of each batch that is about to be written, and may refuse it. Once `leaves`
+    returns True, the batch that is being written is the last one.
     """
     learned = _Learned(progress)
     left: list[int] = []
 
     def write(frame: DataFrame, batch: int) -> None:
-        # What Spark told about the batch before is there by now, and is not there for ever.
+        # What Spark reports about the previous batch is available by now, but not for ever.
         learned.look()
         if leaves():
             left.append(batch)
@@ -178,7 +178,7 @@ class _Left(Exception):
 
 
 class _Learned:
-    """Takes what Spark tells about every batch into the progress: of each batch once, and of all of them."""
+    """Takes Spark's reports about batches into the progress: every batch, exactly once."""
 
     def __init__(self, progress: Progress) -> None:
         self.query: StreamingQuery | None = None
@@ -192,7 +192,7 @@ class _Learned:
             return
         with self._lock:
             for event in self.query.recentProgress:
-                # Others tell that there was nothing to do; and the clock may go back, batches do not.
+                # Others report that there was nothing to do; a clock may go back, numbers of batches do not.
                 if event["batchId"] > self._last and event["sources"] and "addBatch" in event["durationMs"]:
                     self._last = event["batchId"]
                     self._progress.learn(event)

@@ -22,7 +22,7 @@ from causet.spark.streams.pack import OUT_BYTES, OUT_ROWS, from_blob, to_blob
 Array = np.ndarray[Any, Any]
 
 VERSION = 2
-"""Of the state. Another one is refused."""
+"""Of the state. Any other version is refused."""
 HEAD = (
     T.StructType()
     .add("version", T.IntegerType())
@@ -32,7 +32,7 @@ HEAD = (
 )
 SEGMENT = T.StructType().add("segment", T.LongType())
 ROWS_OF_SEGMENT = T.StructType().add("rows", T.BinaryType())
-"""Schemas of the state. As texts, every task would ask the JVM to parse them, in every batch."""
+"""Schemas of the state. Given as strings, every task would ask the JVM to parse them, in every batch."""
 SEGMENT_BITS = 32
 ROW_MASK = (1 << SEGMENT_BITS) - 1
 
@@ -62,7 +62,7 @@ class Segments:
 
     def __init__(self, store: Store, number: int) -> None:
         self.number = number
-        """of the segment that the chunk is going to be"""
+        """of the segment that the chunk will become"""
         self._store = store
         self._chunk: pa.Table | None = None
 

@@ -20,7 +20,7 @@ from causet.delivery import DIVERTED
 from causet.errors import printable
 from causet.spark.start.errors import from_spark, innermost
 from causet.spark.streams.pack import to_blob
-from causet.spark.streams.parquet import is_plain, rows_of, said
+from causet.spark.streams.parquet import is_plain, rows_of, why_unreadable
 
 CHUNK = 1 << 20
 """Bytes that are decompressed at a time."""
@@ -55,17 +55,17 @@ def _fault(file: Path, form: str, schema: T.StructType) -> str | None:
                 while stream.read(CHUNK):
                     pass
     except OSError as error:
-        return said(error) if error.errno is None else None
+        return why_unreadable(error) if error.errno is None else None
     except (pa.ArrowException, KeyError) as error:
-        return said(error)
+        return why_unreadable(error)
     except (EOFError, zlib.error) as error:
         return f"the compressed data is damaged: {error}"
     return None
 
 
 def _decode(file: Path, schema: T.StructType) -> None:
-    """Read all of a Parquet file, a part at a time. Of a column of another kind than workers read, only the
-    values are looked at."""
+    """Read all of a Parquet file, a part at a time. Of a column of another type than workers read, only the
+    values are checked."""
     plain = T.StructType([field for field in schema.fields if is_plain(field.dataType)])
     for rows in rows_of(file, to_arrow_schema(plain, timezone=TIME_ZONE)):
         rows.validate(full=True)

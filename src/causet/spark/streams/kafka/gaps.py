@@ -27,13 +27,13 @@ class Gap:
     wanted: int
     first: int
     anew: bool
-    """the topic is another one than before, of the same name"""
+    """the topic was deleted and recreated"""
 
     def __str__(self) -> str:
         place = f"topic {quote(self.topic)}, partition {self.partition}"
         if self.anew:
             what = (
-                f"the next offset to read is {self.wanted}, but the topic was deleted and made anew, and "
+                f"the next offset to read is {self.wanted}, but the topic was deleted and recreated, and "
                 f"begins at offset {self.first} now: what was not read of the old one is lost"
             )
         else:
@@ -57,7 +57,7 @@ class Gap:
 
 
 def note_gap(folder: Path, gap: Gap) -> None:
-    """Write a gap down, once. BadInput if that cannot be: nothing is skipped without a word."""
+    """Write a gap down, once. BadInput if that cannot be: nothing is skipped in silence."""
     line = json.dumps(gap.as_json())
     file = folder / GAP_FILE
     try:
@@ -73,8 +73,8 @@ def note_gap(folder: Path, gap: Gap) -> None:
 
 
 def read_gaps(folder: Path) -> list[dict[str, Any]]:
-    """The gaps that were noted there: topic, partition, from, to, and whether the topic was made anew. A gap
-    that had grown when its batch was run again is there once."""
+    """The gaps that were noted there: topic, partition, from, to, and whether the topic was recreated. A
+    gap that had grown when its batch was run again is there once."""
     try:
         lines = (folder / GAP_FILE).read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Records of Kafka as rows: the columns that Spark gets, and what is wrong with a record that is not text."""
+"""Records of Kafka as rows: the columns that Spark gets, and why a record is not a message."""
 
 from __future__ import annotations
 

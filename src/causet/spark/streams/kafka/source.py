@@ -3,10 +3,10 @@
 A partition of a topic is read by a task; messages of transactions that were aborted are not read.
 
 Rule: no message is skipped in silence. Offsets that a query has yet to read and that are gone, since
-retention removed them or the topic was deleted and made anew, are a *gap*: an error that names topic,
+retention removed them or the topic was deleted and recreated, are a *gap*: an error that names topic,
 partition and both offsets; or, with `gaps=skip`, a line in a file of gaps, and reading goes on at the first
-offset that is there. The id of a topic is a part of the offsets, since a topic that was made anew may have
-more messages than the one before it.
+offset that is there. The id of a topic is a part of the offsets, since a recreated topic may have more
+messages than the one before it.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _ends(self, now: Look) -> dict[str, int]:
         """Up to where may be read: all that is there, or what was there when the run began; but of a topic
-        that was made anew since, what is there when that is first seen."""
+        that was recreated since, what is there when that is first seen."""
         if self.target is not None:
             for name in now.bounds:
                 topic = split(name)[0]
@@ -168,7 +168,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 # What was planned is gone: all of it, or its end.
                 begin, gap = stop, Gap(topic, partition, wanted, stop, True)
             elif gap is None and wanted > stop:
-                # It was planned when the topic had just been made anew, and has grown since.
+                # It was planned when the topic had just been recreated, and has grown since.
                 begin, gap = low, Gap(topic, partition, wanted, low, True)
             if gap is not None:
                 self._report(gap)
@@ -205,7 +205,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if partition.id is not None and (now is None or now.id != partition.id):
             raise BadInput(
                 f"topic {quote(topic)} was deleted while offsets {partition.begin} to {partition.end} "
-                f"of partition {number} were read; start the command again, which says what is lost"
+                f"of partition {number} were read; start the command again, which reports what is lost"
             )
 
     def _look(self) -> Look:
@@ -254,7 +254,7 @@ def where(name: str, start: Offsets, now: Look) -> tuple[int, Gap | None]:
 
 
 def _share(begins: Mapping[str, int], ends: Mapping[str, int], most: int) -> dict[str, int]:
-    """Nearer ends, so that about so many messages are read, of each partition its share."""
+    """Ends that are closer, so that about `most` messages are read, from each partition its share."""
     waiting = {name: end - begins[name] for name, end in ends.items()}
     whole = sum(waiting.values())
     if whole <= most:

@@ -49,7 +49,7 @@ LONGEST_TEXT = 200
 WINDOW = 100
 """Records that are looked at first, from the end of `TOPIC-batches`."""
 OPEN_AT_MOST = 900.0
-"""Seconds for a transaction: as many as a broker allows unless it is set up otherwise."""
+"""Timeout of a transaction, in seconds: the default maximum of a broker."""
 OPEN_AT_LEAST = 60.0
 
 
@@ -89,7 +89,7 @@ def _fencing(retry: Retry, name: str, seconds: float, largest: int | None) -> An
     if retry(fence):
         return producer
     if seconds <= OPEN_AT_LEAST:
-        raise BadInput(f"Kafka at {retry.servers} allows no transactions of {seconds:g} s")
+        raise BadInput(f"Kafka at {retry.servers} does not allow transactions of {seconds:g} s")
     return _fencing(retry, name, OPEN_AT_LEAST, largest)
 
 
@@ -111,8 +111,8 @@ class Progress:
         return f"causet-{self.query}"
 
     def last_batch(self) -> int:
-        """The last batch that is there; -1 if there is none. It is sure only for the producer that has fenced
-        all others of this query; transactions of other producers do not matter."""
+        """The last batch that is there; -1 if there is none. It is certain only for the producer that has
+        fenced all others of this query; transactions of other producers do not matter."""
         place = client().TopicPartition(f"{self.topic}-batches", 0)
         consumer = committed_reader(self.retry.servers, self.group)
         try:
@@ -150,14 +150,14 @@ class Progress:
         return -1
 
     def advance(self, producer: Any, batch: int, messages: int) -> None:
-        """Say in the producer's transaction that a batch is there."""
+        """Record in the producer's transaction that a batch is there."""
         name = f"{self.topic}-batches"
-        told = json.dumps({"batch": batch, "messages": messages}).encode()
-        producer.produce(name, told, self.query.encode(), partition=0)
+        record = json.dumps({"batch": batch, "messages": messages}).encode()
+        producer.produce(name, record, self.query.encode(), partition=0)
         self.note(producer, batch)
 
     def note(self, producer: Any, batch: int) -> None:
-        """Say in the producer's transaction which batch is the last one, as the offset of the group."""
+        """Record in the producer's transaction which batch is the last one, as the offset of the group."""
         place = client().TopicPartition(f"{self.topic}-batches", 0, batch + 1)
         consumer = committed_reader(self.retry.servers, self.group)
         try:
@@ -177,8 +177,8 @@ def records(consumer: Any, topic: str, begin: int, end: int, retry: Retry) -> It
 
 @dataclass(frozen=True)
 class Transaction:
-    """Sends the rows of a batch, and the record that says so: all of it, or nothing; and nothing, if the
-    batch is there already."""
+    """Sends the rows of a batch, and the record of its number: all of it, or nothing; and nothing, if
+    the batch is there already."""
 
     servers: str
     topic: str
@@ -275,7 +275,7 @@ def _short(value: Any) -> str:
 
 
 def _shortened(missing: Mapping[str, Any], room: int) -> dict[str, Any]:
-    """As many of the missing causes as fit into so many bytes, and how many are left out."""
+    """The missing causes that fit into `room` bytes, and how many are left out."""
     room -= 64
     found: dict[str, Any] = {}
     for name, number in missing.items():

@@ -46,7 +46,7 @@ class Memory:
     place: Array = field(default_factory=nothing)
     """where their rows are"""
     released: dict[str, Array] = field(default_factory=_no_keys)
-    """messages that were released lately: a copy is known by them"""
+    """messages that were released lately, by which duplicates are recognised"""
     domains: list[str] = field(default_factory=list)
     """of those that are held or were released lately"""
 
@@ -58,7 +58,7 @@ class Memory:
         return found
 
     def forget_domains(self) -> None:
-        """Those of which there is no message any more, so that invented ones do not stay."""
+        """Forget domains without a message, so that invented ones do not stay."""
         if len(self.domains) < 2:
             return
         there = (self.held, self.released)
@@ -106,8 +106,8 @@ def numbers_of(known: list[str], names: list[str]) -> Array:
 
 
 def same_again(keys: dict[str, Array], order: Array, known: int) -> tuple[Array, Array]:
-    """Of messages in their order, those that have the keys of another one: its copies, and conflicts, which
-    have another fingerprint.
+    """The messages that have the keys of another one: its duplicates, and conflicts, which have another
+    fingerprint.
 
     The first `known` messages were there before; what comes never displaces them. Of several that come
     together the one with the smallest fingerprint stays, so that it does not matter how they were divided

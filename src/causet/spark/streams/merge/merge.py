@@ -41,19 +41,19 @@ def merge(
     """Merge messages into one order, for `messages.transform(merge(…))`.
 
     The messages have the columns `source`, `sequence`, `rc` (r + c) and `r`, in ms; or `causaltime` in place
-    of the last two, as the envelope has it. A row whose `type` is `causet.heartbeat` only says how far its
-    source is. Messages that differ in `causaldomain` are different ones.
+    of the last two, as the envelope has it. A row whose `type` is `causet.heartbeat` only reports how far
+    its source is. Messages that differ in `causaldomain` are different ones.
 
-    :param epsilon: how far the clocks of the sources are apart at most: `"50 ms"`, or seconds.
-    :param delta: how long a message is under way at most.
+    :param epsilon: the largest difference between clocks of the sources: `"50 ms"`, or seconds.
+    :param delta: the longest that a message is in transit.
     :param sources: for streams, sources that are waited for although they have not been heard of.
     :param exclude: for streams, sources that are not waited for: they died.
-    :param horizon: for streams, how long released messages are remembered, so that copies are known for such;
-        without it δ + 3ε, the longest that a message waits.
-    :param buckets: for streams, over how many the messages are spread; fixed for a checkpoint.
+    :param horizon: for streams, how long released messages are remembered, so that duplicates are recognised;
+        by default δ + 3ε, the longest that a message waits.
+    :param buckets: for streams, the number of buckets of state; fixed for a checkpoint.
     :param strict: for streams, end with an error at a row that would be diverted.
-    :param most_bytes: for streams, the largest message that the sink takes; the rows say in `__causet_size`
-        how large they are.
+    :param most_bytes: for streams, the largest message that the sink takes; the column `__causet_size` has
+        the size of each row.
 
     A batch gets `position` (0, 1, 2, …), a stream the order of its rows. `status` is `delivered`, in a stream
     also `late` (it came below what was released), and `diverted` for a row that is not a message or has an

@@ -1,7 +1,7 @@
 """The stateful operator of the merge: holds the messages of a bucket, and releases them in their order.
 
 A message is released when the smallest, over live sources, of their largest r exceeds its r + c + δ + ε: then
-nothing can come any more that belongs before it. These facts only grow, and every bucket is told all of them
+nothing can come any more that belongs before it. These facts only grow, and every bucket gets all of them
 with every batch; so all buckets release up to the same bound without any exchange.
 
 What a batch releases is a stretch of slices between the last bound and the new one, which is laid out over
@@ -167,7 +167,7 @@ class Slices:
 
     def _with_new(self, table: pa.Table | None) -> tuple[dict[str, Array], Array, Array, pa.Table]:
         """The messages that are held, with those that came and are new; their places; their order; and rows
-        that are not new, but are not copies either."""
+        that are not new, but are not duplicates either."""
         memory = self.memory
         if table is None or not table.num_rows:
             self.segments.begin(None)
