@@ -23,11 +23,9 @@ from causet.kernels.streams.fingerprints import fingerprints, payload_columns
 from causet.kernels.streams.holding import AHEAD, NOWHERE, Holding, Messages, Outcome, key_of
 from causet.kernels.streams.marks import Marks, Store
 from causet.spark.streams.books import CONFLICTS, DUPLICATES, HEARTBEATS, READ, REFUSED
-from causet.spark.streams.pack import FAULT, OWN, SIZE, from_blob, in_one_piece, text_column
-from causet.spark.streams.state import Segments
+from causet.spark.streams.pack import FAULT, OWN, SIZE, Array, from_blob, in_one_piece, text_column
+from causet.spark.streams.state import Segments, named_row
 from causet.stamp import HEARTBEAT, MOST_SEQUENCE
-
-Array = np.ndarray[Any, Any]
 
 STATUS = {
     release.DELIVERED: DELIVERED,
@@ -230,9 +228,7 @@ def _first_missed(rows: pa.Table, settings: Settings) -> Wanted | None:
 def _place_of(aside: pa.Table, settings: Settings) -> str:
     """Which row is not a message, and why: the first one of these."""
     first = aside.slice(0, 1).to_pylist()[0]
-    names = ("topic", "partition", "offset", settings.source, settings.sequence, MALFORMED)
-    known = {name: first[name] for name in names if first.get(name) is not None}
-    about = ", ".join(f"{name} {printable(str(value))}" for name, value in known.items())
+    about = named_row(first, settings.source, settings.sequence, MALFORMED)
     return f"a row ({about or 'all of it null'}) {first['problem']}"
 
 

@@ -173,14 +173,8 @@ class Deliver:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that may change from run to run, as JSON has them."""
-        return {
-            "missing": self.missing,
-            "patience": self.patience,
-            "horizon": self.horizon,
-            "lost": self.lost,
-            "strict": self.strict,
-            "most_bytes": self.most_bytes,
-        }
+        names = ("missing", "patience", "horizon", "lost", "strict", "most_bytes")
+        return {name: getattr(self, name) for name in names}
 
     def changed(self, settings: Mapping[str, Any], ends: DataFrame | None = None) -> Deliver:
         """The same with other `settings`."""

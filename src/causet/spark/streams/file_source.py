@@ -14,7 +14,7 @@ import re
 import time
 import unicodedata
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -102,12 +102,11 @@ def has_columns_in_names(path: Path) -> bool:
     return True in named
 
 
-def await_form(path: Path, follow: bool, idle: Callable[[], None] = lambda: None) -> str:
+def await_form(path: Path, follow: bool) -> str:
     """The form, as soon as there is a file; without `follow`, BadInput if there is none."""
     while (form := form_of(path)) is None:
         if not follow:
             raise BadInput(f"{path}: there is no .jsonl or .parquet file in it")
-        idle()
         time.sleep(0.5)
     return form
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -24,6 +24,7 @@ from causet.spark.columns import quoted
 from causet.spark.start.errors import from_spark
 from causet.spark.streams.books import READ, SKIPPED, Books
 from causet.spark.streams.checkpoint import Checkpoint
+from causet.spark.streams.deliver import Deliver
 from causet.spark.streams.file_sink import FileSink, diverted_beside
 from causet.spark.streams.file_source import (
     PER_BATCH,
@@ -43,9 +44,10 @@ from causet.spark.streams.kafka.gaps import read_gaps
 from causet.spark.streams.kafka.sink import BESIDE, KafkaSink
 from causet.spark.streams.kafka.source import PER_BATCH as MESSAGES_PER_BATCH
 from causet.spark.streams.kafka.source import read_kafka
+from causet.spark.streams.merge.merge import Merge
 from causet.spark.streams.pack import OWN, SIZE, Blobs
 from causet.spark.streams.parquet import Messages
-from causet.spark.streams.running import Progress, Target, now_ms, run
+from causet.spark.streams.running import Progress, now_ms, run
 from causet.spark.streams.verdicts import examine, unreadable_rows
 
 MOST_BYTES = "most_bytes"
@@ -54,42 +56,10 @@ STRICT = "strict"
 """The setting that lets a batch end the query instead of diverting what cannot be read."""
 
 
-class Transform(Protocol):
-    """What a query does with messages, and its settings: `deliver` or `merge`."""
-
-    @property
-    def command(self) -> str: ...
-
-    @property
-    def buckets(self) -> int: ...
-
-    @property
-    def fixed(self) -> Mapping[str, Any]:
-        """The settings that cannot change as long as the checkpoint is the same."""
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """The settings that may change from run to run, as JSON has them."""
-
-    def changed(self, settings: Mapping[str, Any], ends: DataFrame | None = None) -> Transform:
-        """The same with other settings; and with a stream of the times at which the input ended."""
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that the settings name."""
-
-    @property
-    def ends_with_input(self) -> bool:
-        """Whether the end of the input ends all patience."""
-
-    @property
-    def wakes(self) -> bool:
-        """Whether the settings may release messages although nothing arrives."""
-
-    def blobs(self, messages: DataFrame | Messages) -> Blobs: ...
-
-    def held(self, spark: SparkSession, state: Path) -> int:
-        """How many messages are in the state of a checkpoint."""
+Transform = Deliver | Merge
+"""What a query does with messages, and its settings."""
+Target = FileSink | KafkaSink
+"""Where its rows go."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, Protocol
@@ -34,22 +34,6 @@ class Sink(Protocol):
     """Takes the rows of a batch, the same ones again if a batch is run again."""
 
     def write(self, rows: DataFrame | Blobs, batch: int) -> None: ...
-
-
-class Target(Sink, Protocol):
-    """A sink that knows its owner: the one query that writes to it."""
-
-    form: str
-    most_bytes: int | None
-    """the largest message that it takes, if there is a limit; known once it is checked"""
-
-    def check(self, name: str, fresh: bool) -> None: ...
-
-    def claim(self, name: str, about: Mapping[str, str]) -> None: ...
-
-    def clean(self) -> None: ...
-
-    def withdraw(self) -> None: ...
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from causet.delivery import DIVERTED
-from causet.errors import printable
 from causet.spark.start.errors import from_spark, innermost
+from causet.spark.streams.file_source import printable_path
 from causet.spark.streams.pack import to_blob
 from causet.spark.streams.parquet import is_plain, rows_of, why_unreadable
 
@@ -89,7 +89,7 @@ def unreadable_rows(schema: T.StructType, verdicts: Mapping[str, str]) -> bytes:
     """A blob with a row for each damaged file, in the columns that a query gives."""
     known: dict[str, list[object]] = {
         "status": [DIVERTED] * len(verdicts),
-        "problem": [f"{_shown(file)} cannot be read: {why}" for file, why in verdicts.items()],
+        "problem": [f"{printable_path(Path(file))} cannot be read: {why}" for file, why in verdicts.items()],
         "waited": [0.0] * len(verdicts),
         "missing": [[]] * len(verdicts),
     }
@@ -101,7 +101,3 @@ def unreadable_rows(schema: T.StructType, verdicts: Mapping[str, str]) -> bytes:
         for field in arrow
     ]
     return to_blob(pa.Table.from_arrays(columns, schema=arrow))
-
-
-def _shown(file: str) -> str:
-    return "/".join(part if part.isprintable() else printable(part) for part in file.split("/"))

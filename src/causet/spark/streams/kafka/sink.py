@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from causet.delivery import DIVERTED
 from causet.errors import BadInput, printable, quote
 from causet.spark.columns import quoted
+from causet.spark.streams.bucket import ADDED
 from causet.spark.streams.kafka import client as kafka_client
 from causet.spark.streams.kafka.client import (
     RETRY,
@@ -40,7 +41,6 @@ from causet.spark.streams.kafka.transaction import (
 )
 from causet.spark.streams.pack import OWN, Blobs
 
-RESULTS = ("receiver", "index", "status", "waited", "missing", "problem")
 PLACE = ("source", "id", "sequence", "topic", "partition", "offset", "file", "line")
 """Columns that say which message it was, and where it stood."""
 OWNER_KEY = b"owner"
@@ -223,8 +223,8 @@ class KafkaSink:
         assert self.most_bytes is not None
         largest = self.most_bytes + OVERHEAD + MARGIN
         kept = [name for name in ("key", "value", "headers") if name in rows.columns]
-        plain = [name for name in rows.columns if name not in {*kept, *RESULTS} and not name.startswith(OWN)]
-        results = F.to_json(F.struct(*(name for name in RESULTS if name in rows.columns)))
+        plain = [name for name in rows.columns if name not in {*kept, *ADDED} and not name.startswith(OWN)]
+        results = F.to_json(F.struct(*(name for name in ADDED if name in rows.columns)))
         value = F.col("value") if "value" in kept else F.to_json(F.struct(*map(quoted, plain))).cast("binary")
         headers = F.col("headers") if "headers" in kept else F.lit(None)
         empty = "array<struct<key:string,value:binary>>"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from causet.spark.streams.pack import from_blob, to_blob
+from causet.spark.streams.pack import Array, from_blob, to_blob
 
-Array = np.ndarray[Any, Any]
 NEVER = -(2**62)
 """A time before all others."""
 KEYS = ("rc", "r", "source", "sequence", "domain")

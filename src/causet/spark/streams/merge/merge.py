@@ -5,7 +5,12 @@ the same messages agree without talking to each other, and a merger of mergers g
 stamps pass as they are.
 
 A batch is a sort, by all workers: a first look counts messages by time, so that every worker knows where its
-own begin. A stream is in `stream`.
+own begin. A stream is released by the sources' own progress, in one order, by all workers:
+
+    rows → cut by time → [ held until every source is past them: state ] → parts in the order of time → rows
+
+Its operator is in `slices`, the way in and out in `packers`. Partition after partition, and batch after
+batch, the rows stand in the order of the merge.
 """
 
 from __future__ import annotations
@@ -16,15 +21,35 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from causet.durations import milliseconds
+from causet.spark.streams.books import OBSERVED
 from causet.spark.streams.held import merge_progress
 from causet.spark.streams.merge.batch import sorted_rows
-from causet.spark.streams.merge.packers import MergeSettings
-from causet.spark.streams.merge.rows import POSITION, PROBLEM, STATUS, with_times
-from causet.spark.streams.merge.stream import merge_stream
-from causet.spark.streams.pack import Blobs
+from causet.spark.streams.merge.packers import (
+    PACKED,
+    Judge,
+    MergeSettings,
+    PackByTime,
+    UnpackInOrder,
+    Wake,
+)
+from causet.spark.streams.merge.rows import (
+    CODE,
+    FOUND,
+    POSITION,
+    PROBLEM,
+    STATUS,
+    Extra,
+    problem_with,
+    with_times,
+)
+from causet.spark.streams.merge.slices import COUNTS, OUT, Merger
+from causet.spark.streams.pack import OWN, Blobs
 from causet.spark.streams.parquet import Messages
+from causet.spark.streams.state import use_rocks
 
 
 def merge(
@@ -109,20 +134,13 @@ class Merge:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that may change from run to run, as JSON has them."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "sources": self.sources,
-            "exclude": self.exclude,
-            "strict": self.strict,
-            "most_bytes": self.most_bytes,
-        }
+        names = ("epsilon", "delta", "sources", "exclude", "strict", "most_bytes")
+        return {name: getattr(self, name) for name in names}
 
     def changed(self, settings: Mapping[str, Any], ends: DataFrame | None = None) -> Merge:
         """The same with other `settings`."""
-        given = {**self.settings, **settings}
-        names = {name: tuple(given[name]) for name in ("sources", "exclude")}
-        return replace(self, **{**given, **names}, ends=ends)
+        lists = {name: tuple(settings[name]) for name in ("sources", "exclude") if name in settings}
+        return replace(self, **{**settings, **lists}, ends=ends)
 
     @property
     def wakes(self) -> bool:
@@ -150,4 +168,36 @@ class Merge:
             most_bytes=self.most_bytes,
             strict=self.strict,
         )
-        return replace(merge_stream(whole, stamped, settings, self.ends), renamed=renamed)
+        kept = [field for field in whole.rows.schema.fields if not field.name.startswith(OWN)]
+        schema = T.StructType(kept).add(STATUS, T.StringType()).add(PROBLEM, T.StringType())
+        parts = _operator(whole, stamped, settings, self.ends)
+        return Blobs(parts, UnpackInOrder(), schema, renamed)
+
+
+def _operator(
+    messages: Messages, stamped: DataFrame, settings: MergeSettings, wakes: DataFrame | None
+) -> DataFrame:
+    """The operator between its packers.
+
+    :param stamped: the rows of the messages, with their times as numbers.
+    :param wakes: a stream of which each row lets a batch run in every bucket.
+    """
+    use_rocks(stamped.sparkSession)
+    now = F.unix_millis(F.current_timestamp())
+    extra = Extra.of_rows(stamped, settings.most_bytes)
+    judged = stamped.withColumn(CODE, problem_with(settings.times, settings.epsilon, now, extra))
+    as_they_are = settings.times == FOUND
+    packed = messages.packed(PackByTime(settings), PACKED, judged, Judge(settings), as_they_are)
+    if wakes is not None:
+        packed = packed.unionAll(wakes.mapInArrow(Wake(settings.buckets), PACKED))
+    found = packed.groupBy("bucket").transformWithState(Merger(settings), OUT, "append", "none")
+    # Reports go through the shuffle too: what is observed before it is counted again if its stage is retried.
+    found = found.repartitionById(settings.parts, "part").observe(
+        OBSERVED,
+        F.sum("held").alias("held"),
+        F.min("oldest").alias("oldest"),
+        F.min_by("blocked", "oldest").alias("blocked"),
+        F.max("bound").cast("string").alias("bound"),
+        *(F.sum(name).alias(name) for name in COUNTS),
+    )
+    return found.where(F.col("rows").isNotNull()).select("slice", "rows")

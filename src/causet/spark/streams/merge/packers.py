@@ -30,6 +30,7 @@ from causet.spark.streams.merge.rows import (
 from causet.spark.streams.pack import (
     FAULT,
     SIZE,
+    Array,
     Batches,
     from_blob,
     in_one_piece,
@@ -39,8 +40,6 @@ from causet.spark.streams.pack import (
     together,
 )
 from causet.stamp import HEARTBEAT
-
-Array = np.ndarray[Any, Any]
 
 SLICE = 100
 """Width of a slice of time, in ms."""

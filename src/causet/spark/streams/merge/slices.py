@@ -35,10 +35,8 @@ from causet.spark.streams.merge.rows import (
     TOO_LARGE,
     problems,
 )
-from causet.spark.streams.pack import FAULT, OWN, SIZE, from_blob, in_one_piece, stretches, text_column
-from causet.spark.streams.state import Holder, Segments, as_blobs
-
-Array = np.ndarray[Any, Any]
+from causet.spark.streams.pack import FAULT, OWN, SIZE, Array, from_blob, in_one_piece, stretches, text_column
+from causet.spark.streams.state import Holder, Segments, as_blobs, named_row
 
 COUNTS = (READ, DELIVERED, LATE, DIVERTED, REFUSED, CONFLICTS, DUPLICATES, HEARTBEATS)
 """What is counted; `diverted` are all that leave so but for conflicts, and `refused` those of them that are
@@ -138,13 +136,8 @@ class Slices:
         """Diverted rows leave before all others; BadInput about the first one if that must not be."""
         if self.settings.strict:
             first = rows.slice(0, 1).to_pylist()[0]
-            names = ("topic", "partition", "offset", "source", "sequence")
-            known = {name: first[name] for name in names if first.get(name) is not None}
-            about = ", ".join(f"{name} {printable(str(value))}" for name, value in known.items())
-            raise BadInput(
-                f"a row ({about or 'without source and sequence'}) {first[PROBLEM]}; without --strict it is "
-                "diverted"
-            )
+            about = named_row(first, "source", "sequence") or "without source and sequence"
+            raise BadInput(f"a row ({about}) {first[PROBLEM]}; without --strict it is diverted")
         return 0, NEVER, rows
 
     def _diverted(self, table: pa.Table, codes: Array) -> pa.Table:
