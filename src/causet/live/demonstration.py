@@ -130,6 +130,8 @@ class Run:
             return self._played and progress.taken >= len(self.arrived) and not progress.held
 
         with Checkpoint(None) as kept, self._story():
+            while not self.arrived and not over():  # the query begins with the first message
+                time.sleep(0.1)
             query = Query.prepared(kept, Asked(self.way.source, self.way.sink, transform, follow=True))
             query.progress = self._progress
             query.run(spark, show, over)
