@@ -26,7 +26,7 @@ from bench.result import Result, Spoilt
 
 if TYPE_CHECKING:  # they bring Spark with them, which other benchmarks do without
     from causet.spark.streams.deliver import Deliver
-    from causet.spark.streams.merge import Merge
+    from causet.spark.streams.merge.merge import Merge
 
 Array = np.ndarray[Any, Any]
 
@@ -209,7 +209,7 @@ def _files(spark: Any, folder: Path, out: Path, transform: Deliver | Merge) -> t
     with Checkpoint(out / "checkpoint") as kept:
         kept.opened("bench", {})
         files = arriving_files(spark, folder, spark.read.parquet(str(folder)).schema, 1)
-        run(transform.blobs(files), sink, kept, False, "causet", progress, lambda _: None)
+        run(transform.blobs(files), sink, kept, False, progress, lambda _: None)
     seconds = sum(batch.seconds for batch in list(progress.history)[1:] if batch.taken)
     count = spark.read.parquet(str(out / "rows")).count()
     shutil.rmtree(out)

@@ -23,9 +23,9 @@ from pyspark.sql import functions as F
 
 from causet.errors import BadStamp
 from causet.rcclock import FAR, ClockJumped, RcClock, RcTime
-from causet.spark.streams import merge_stream as merging_streams
-from causet.spark.streams.merge_rows import Extra, Times, problem_with, problems
-from tests.helpers.stream_faults import MergeInMemory, Message, message
+from causet.spark.streams.merge.packers import MergeSettings
+from causet.spark.streams.merge.rows import Extra, Times, problem_with, problems
+from tests.helpers.stream_faults import MergeInMemory, Message, merge_parts, message
 from tests.helpers.stream_faults import beat as heartbeat
 
 BEGIN = 1_000_000
@@ -199,7 +199,7 @@ class Merging:
     def run(self, buckets: int = 2) -> list[Message]:
         """What leaves, in its order."""
         world = self.world
-        settings = merging_streams.MergeSettings(
+        settings = MergeSettings(
             times=TIMES,
             epsilon=world.epsilon,
             delta=world.delta,
@@ -209,7 +209,7 @@ class Merging:
             buckets=buckets,
             parts=buckets,
         )
-        query = MergeInMemory(merging_streams, settings)
+        query = MergeInMemory(merge_parts(), settings)
         return [row for batch in self.batches for row in query.step([batch]).rows]
 
 

@@ -22,7 +22,6 @@ from causet.spark.streams.file_source import (
     arriving,
     arriving_files,
     check_messages,
-    columns_of,
     has_columns_in_names,
     inputs,
     schema_from,
@@ -32,6 +31,7 @@ from causet.spark.streams.file_source import (
 )
 from causet.spark.streams.pack import FAULT, from_blob
 from causet.spark.streams.parquet import rows_of
+from causet.spark.streams.query import columns_of
 from causet.spark.streams.verdicts import examine, unreadable_rows
 
 KINDS: dict[str, T.DataType] = {
@@ -328,8 +328,9 @@ def test_a_damaged_file_is_found_and_left_out_as_a_whole(
     assert "\n" not in found[str(bad)]
     rows = arriving(spark, tmp_path / "in", "parquet", PARQUET, without=found)
     assert sorted(row.sequence for row in streamed(rows, tmp_path / "c1")) == list(range(ROWS))
-    files = arriving_files(spark, tmp_path / "in", PARQUET, without=found)
-    assert [row.path for row in streamed(files.files.select("path"), tmp_path / "c2")] == [f"file:{good}"]
+    files = arriving_files(spark, tmp_path / "in", PARQUET, without=found).files
+    assert files is not None
+    assert [row.path for row in streamed(files.select("path"), tmp_path / "c2")] == [f"file:{good}"]
     bad.unlink()
     rows = arriving(spark, tmp_path / "in", "parquet", PARQUET, without=found)
     assert len(streamed(rows, tmp_path / "c3")) == ROWS

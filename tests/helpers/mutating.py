@@ -32,6 +32,10 @@ def place_of(module: str) -> str:
     return ".".join(found[0])
 
 
+def source_of(module: str) -> str:
+    return HOME.joinpath(*place_of(module).split(".")).with_suffix(".py").read_text()
+
+
 @contextmanager
 def modules(change: Change | None, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     """These modules anew, in plain Python, one of them changed; in the order in which they need each other.
@@ -40,7 +44,7 @@ def modules(change: Change | None, names: Sequence[str]) -> Iterator[dict[str, A
     places = {name: place_of(name) for name in names}
     try:
         for name, place in places.items():
-            source = HOME.joinpath(*place.split(".")).with_suffix(".py").read_text()
+            source = source_of(name)
             if change is not None and change.module == name:
                 assert source.count(change.line) == 1, change
                 source = source.replace(change.line, change.becomes)

@@ -3,8 +3,9 @@ that a test makes, with state in memory. And what it has to give, by its definit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -12,7 +13,8 @@ from pyspark.sql import Row
 
 from causet.kernels.streams.fingerprints import fingerprints
 from causet.spark.streams.books import Books
-from causet.spark.streams.merge_rows import CODE
+from causet.spark.streams.merge import memory, packers, rows, slices
+from causet.spark.streams.merge.rows import CODE
 from causet.spark.streams.pack import SIZE
 from causet.stamp import HEARTBEAT
 
@@ -69,6 +71,15 @@ class Left(NamedTuple):
     rows: list[Message]
     parts: list[int]
     reports: list[Message]
+
+
+def merge_parts(made: Mapping[str, Any] | None = None) -> Any:
+    """The parts of a merge of streams as one: as they are, or made anew."""
+    parts = [each if made is None else made[name] for name, each in MERGER.items()]
+    return SimpleNamespace(**{name: value for part in parts for name, value in vars(part).items()})
+
+
+MERGER = {"merge.rows": rows, "merge.memory": memory, "merge.packers": packers, "merge.slices": slices}
 
 
 class MergeInMemory:

@@ -15,9 +15,9 @@ import pytest
 
 import tests.streams.test_kafka_faults as faults
 from causet.errors import CausetError
-from tests.helpers.mutating import Change, modules, place_of
+from tests.helpers.mutating import Change, modules, place_of, source_of
 
-MODULES = ("kafka.client", "kafka.source", "kafka.sink")
+MODULES = ("kafka.client", "kafka.gaps", "kafka.rows", "kafka.source", "kafka.transaction", "kafka.sink")
 FOUND = (
     AssertionError,
     LookupError,
@@ -30,11 +30,15 @@ FOUND = (
 MUTANTS: list[Any] = []
 
 
-def mutant(module: str, test: Any, line: str, becomes: str, rule: str) -> None:
-    MUTANTS.append(pytest.param(test, Change(f"kafka.{module}", line, becomes), id=rule.replace(" ", "-")))
+def mutant(homes: tuple[str, ...], test: Any, line: str, becomes: str, rule: str) -> None:
+    """A change of a line, which stands in one of these modules."""
+    (home,) = [module for module in homes if line in source_of(module)]
+    MUTANTS.append(pytest.param(test, Change(home, line, becomes), id=rule.replace(" ", "-")))
 
 
-source, sink, shared = (partial(mutant, name) for name in ("source", "sink", "client"))
+source = partial(mutant, ("kafka.gaps", "kafka.rows", "kafka.source"))
+sink = partial(mutant, ("kafka.transaction", "kafka.sink"))
+shared = partial(mutant, ("kafka.client",))
 
 # ---------------------------------------------------------------- source
 
@@ -149,7 +153,7 @@ sink(
 )
 sink(
     FORGOTTEN,
-    "        producer.produce(name, told, self.query.encode(), partition=0)\n",
+    "        producer.produce(name, record, self.query.encode(), partition=0)\n",
     "",
     "a batch leaves a record",
 )

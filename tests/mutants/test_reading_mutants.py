@@ -88,7 +88,7 @@ def check_files(made: dict[str, Any], folder: Path, spark: SparkSession | None) 
     tables = Path(mkdtemp(dir=folder))
     for name in ("b", "a"):
         (tables / f"{name}.parquet").write_bytes(b"PAR1")
-    assert refusal(made, tables) == "/a.parquet is no Parquet file, or only a part of one"
+    assert refusal(made, tables) == "/a.parquet is not a Parquet file, or only a part of one"
     pq.write_table(pa.table({"a": ["x"]}), tables / "c.parquet")
     assert refusal(made, tables) is None
 
@@ -172,8 +172,8 @@ MUTANTS = [
         (
             "verdicts",
             "verdicts",
-            "said(error) if error.errno is None else None",
-            "said(error)",
+            "why_unreadable(error) if error.errno is None else None",
+            "why_unreadable(error)",
             "gone is not bad",
         ),
         ("verdicts", "verdicts", "while stream.read(CHUNK)", "if stream.read(CHUNK)", "read to the end"),

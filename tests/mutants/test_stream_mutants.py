@@ -28,18 +28,20 @@ from pyspark.sql import types as T
 
 from causet.errors import BadInput, BadStamp, CausetError
 from causet.spark.streams.checkpoint import Checkpoint, read_checkpoint
-from causet.spark.streams.merge_rows import Times, problems
+from causet.spark.streams.merge.rows import Times, problems
 from causet.spark.streams.pack import FAULT, SIZE
 from causet.stamp import HEARTBEAT
-from tests.helpers.mutating import Change, modules
+from tests.helpers.mutating import Change, modules, source_of
 from tests.helpers.stream_faults import (
     IS_BEAT,
+    MERGER,
     Defined,
     Handle,
     MergeInMemory,
     Message,
     beat,
     check_books,
+    merge_parts,
     message,
 )
 
@@ -146,16 +148,16 @@ MERGE = (
     "rcclock",
     "streams.pack",
     "streams.state",
-    "streams.merge_rows",
-    "streams.merge_stream",
+    *MERGER,
 )
 
 
 @check_of(*MERGE)
 def check_merge(made: dict[str, Any], folder: Path) -> None:
     """Random batches, split among workers; what leaves, in which order, from where, and what is told."""
-    merging = made["streams.merge_stream"]
-    merging.SLICE, made["streams.pack"].BLOB_ROWS, made["streams.state"].OUT_ROWS = SLICE, 7, 2
+    merging = merge_parts(made)
+    made["merge.packers"].SLICE = made["merge.slices"].SLICE = SLICE
+    made["streams.pack"].BLOB_ROWS, made["streams.state"].OUT_ROWS = 7, 2
     for seed in range(60):
         case = Messages(seed, merging)
         more = ("causaldomain", FAULT, SIZE)
@@ -270,7 +272,7 @@ def check_state(query: MergeInMemory, defined: Defined) -> None:
 @check_of(*MERGE)
 def check_strict(made: dict[str, Any], folder: Path) -> None:
     """What would be diverted ends the query, and is named."""
-    merging = made["streams.merge_stream"]
+    merging = merge_parts(made)
     settings = merging.MergeSettings(merging.FOUND, 5, 0, (), (), 200, 2, 2, None, True)
     fine, other = message("a", 1, 100, 100, "one"), message("a", 1, 100, 100, "another one")
     query = MergeInMemory(merging, settings, (FAULT, "type"))
@@ -284,11 +286,17 @@ def check_strict(made: dict[str, Any], folder: Path) -> None:
     refuses(lambda: query.step([[message(None, None, 1, 1, "")]], now=300), nothing)
 
 
-def merges(line: str, becomes: str, rule: str, module: str = "streams.merge_stream") -> None:
-    mutant("merge", module, line, becomes, rule)
+def home_of(line: str) -> str:
+    """Which part of the merge has this line."""
+    (found,) = [part for part in list(MERGER)[1:] if line in source_of(part)]
+    return found
 
 
-mutant("strict", "streams.merge_stream", "if self.settings.strict:", "if False:", "strict is strict")
+def merges(line: str, becomes: str, rule: str, module: str | None = None) -> None:
+    mutant("merge", module or home_of(line), line, becomes, rule)
+
+
+mutant("strict", "merge.slices", "if self.settings.strict:", "if False:", "strict is strict")
 SLOWEST = "return min(found) if found else (NEVER, None)"
 merges(SLOWEST, "return max(found) if found else (NEVER, None)", "the slowest source counts")
 merges(
@@ -363,12 +371,12 @@ merges(ORDER, 'ascending(keys["rc"], keys["r"], source, keys["sequence"])', "ord
 merges(ORDER, 'ascending(keys["rc"], keys["r"], keys["sequence"], source, domain)', "source before sequence")
 merges(ORDER, 'ascending(keys["rc"], source, keys["r"], keys["sequence"], domain)', "r before source")
 merges(
-    'source = _ranks(self.memory.names, keys["source"])',
+    'source = ranks(self.memory.names, keys["source"])',
     'source = keys["source"]',
     "sources by name",
 )
 merges(
-    'domain = _ranks(self.memory.domains, keys["domain"])',
+    'domain = ranks(self.memory.domains, keys["domain"])',
     'domain = keys["domain"]',
     "domains by name",
 )
@@ -739,8 +747,8 @@ def check_journal(made: dict[str, Any], folder: Path) -> None:
     file.write_bytes(whole.replace(b'"version": 1', b'"version": 2'))
     refuses(lambda: stamp.Stamper("p", file=file), "version 2")
     file.write_bytes(whole)
-    refuses(lambda: stamp.Stamper("q", file=file), "this is the file of 'p'")
-    refuses(lambda: stamp.Stamper("p", "elsewhere", file=file), "this is the file of 'p'")
+    refuses(lambda: stamp.Stamper("q", file=file), 'this is the file of "p"')
+    refuses(lambda: stamp.Stamper("p", "elsewhere", file=file), 'this is the file of "p"')
     assert file.read_bytes() == whole
     check_locks(made, folder)
 
@@ -939,10 +947,10 @@ def check_clock(made: dict[str, Any], folder: Path) -> None:
     refuses(lambda: clock.event(time(1051, 1051)), "51 ms ahead of this clock", module.ClockJumped)
     assert clock.event(time(1100, 999)) == (1101, 1000) and begun().reach == 101
     refuses(lambda: begun().event(time(1101, 1000)), "101 ms ahead", module.ClockJumped)
-    refuses(lambda: begun().event(time(1102, 1000)), "c is 102", BadStamp)
+    refuses(lambda: begun().event(time(1102, 1000)), "c = 102", BadStamp)
     refuses(lambda: begun().event(time(1040, 1040), time(1051, 1051)), "51 ms ahead", module.ClockJumped)
     clock = begun()
-    refuses(lambda: clock.event(time(1040, 1040), time(1102, 1000)), "c is 102", BadStamp)
+    refuses(lambda: clock.event(time(1040, 1040), time(1102, 1000)), "c = 102", BadStamp)
     assert clock.event() == (1000, 1000), "what is refused changes nothing"
 
     for jump in (51, -51):
@@ -1089,13 +1097,13 @@ def check_checkpoint(made: dict[str, Any], folder: Path) -> None:
     (home / "name").write_text(name)
     refuses(lambda: opened("deliver", {"buckets": 4}), "checkpoint of causet merge")
     refuses(lambda: opened("merge", {"buckets": 8}), "made with buckets = 4, and now it is 8")
-    refuses(lambda: opened("merge", {"buckets": 4, "form": "x"}), "made with form = None")
+    refuses(lambda: opened("merge", {"buckets": 4, "form": "x"}), "made with form = null")
     (home / "causet.json").write_text(json.dumps({**found, "version": 1}))
     refuses(lambda: opened("merge", {"buckets": 4}), "checkpoint of version 1")
     for text, said in (
         ("{", "is damaged"),
-        ("[1]", "is not a checkpoint's"),
-        ("{}", "is not a checkpoint's"),
+        ("[1]", "is not the file of a checkpoint"),
+        ("{}", "is not the file of a checkpoint"),
     ):
         (home / "causet.json").write_text(text)
         refuses(lambda: opened("merge", {}), said)
@@ -1169,10 +1177,18 @@ def checkpoints(line: str, becomes: str, rule: str) -> None:
 PLANNED, ASKED = {"patience": "1s", "strict": True}, {"patience": "9s", "strict": False}
 
 
+class Without(tuple[str, ...]):
+    """In the place of messages: the files that are left out."""
+
+    rows = None
+
+
 class Planned:
     """A query on a checkpoint in which a batch was planned with other settings, and not committed. What Spark
     would do is noted: with which settings, without which files, with which rows in addition, whether for that
     batch alone, and which settings were written down by then."""
+
+    command, fixed, wakes, ends_with_input = "deliver", dict[str, Any](), False, False
 
     def __init__(self, module: Any, home: Path, damaged: Sequence[str] = (), strict: bool = False) -> None:
         with Checkpoint(home) as self.kept:
@@ -1191,19 +1207,21 @@ class Planned:
         module.examine = self.examine
         module.unreadable_rows = lambda schema, verdicts: "".join(verdicts).encode()
         module.columns_of = lambda messages: T.StructType()
-        module.has_state = lambda *_: True
         module.from_spark = lambda error: isinstance(error, ValueError)
-        asked = module.Asked("deliver", "in", "out", {}, {**ASKED, "strict": strict})
+        asked = module.Asked("in", "out", self)
+        self.settings = {**ASKED, "strict": strict}
         begun = read_checkpoint(home)
         self.query = module.Query(asked, self.kept, Path("in"), "", T.StructType(), MagicMock(form=""), begun)
-        self.query.messages = lambda spark, without=(): without
+        self.query.messages = lambda spark, without=(): Without(without)
         self.progress = SimpleNamespace(counts={"delivered": 4}, taken=4, unreadable={})
+        self.query.progress = self.progress
+        self.go = partial(self.query.run, MagicMock(), None)
 
-        def blobs(*given: Any) -> Any:
-            return SimpleNamespace(given=given, schema=T.StructType(), renamed={})
+    def changed(self, settings: Any, ends: Any) -> Any:
+        def blobs(messages: Any) -> Any:
+            return SimpleNamespace(given=(settings, messages), schema=T.StructType(), renamed={})
 
-        operator = module.Operator("causet", blobs, self.held)
-        self.go = partial(self.query.run, None, operator, self.progress, None)
+        return SimpleNamespace(blobs=blobs)
 
     def examine(self, files: Sequence[Path], *_: object) -> dict[str, str]:
         return {str(each): "is cut" for each in files if str(each) in self.damaged}
@@ -1253,14 +1271,14 @@ def check_query(made: dict[str, Any], folder: Path) -> None:
     module = made["streams.query"]
     home = folder / f"query {len(list(folder.iterdir()))}"
     plain = Planned(module, home / "plain")
-    books = plain.go()
+    books = plain.go().books
     ran: list[Any] = [("1s", False, [], None, True, "1s"), ("9s", False, [], None, False, "9s")]
     assert plain.calls == [("held",), *ran, ("held",)]
     assert (books.held_before, books.counts, books.held) == (2, {"delivered": 4, "read": 4}, 2)
 
     damaged = Planned(module, home / "damaged", ["/3b"])
     damaged.later = ["/4a"]
-    assert damaged.go().unreadable_files == 2 == len(damaged.progress.unreadable)
+    assert damaged.go().books.unreadable_files == 2 == len(damaged.progress.unreadable)
     assert [call for call in damaged.calls if call != ("held",)] == [
         ("1s", False, [], None, True, "1s"),
         ("1s", False, ["/3b"], b"/3b", True, "1s"),
@@ -1298,7 +1316,7 @@ def queries(line: str, becomes: str, rule: str) -> None:
 queries("runs.alone(pending, self._settings_of_planned())", "pass", "a planned batch is run first")
 queries(
     "runs.alone(pending, self._settings_of_planned())",
-    "runs.alone(pending, asked.settings)",
+    "runs.alone(pending, transform.settings)",
     "a planned batch has its settings",
 )
 queries(
@@ -1314,13 +1332,13 @@ queries(
 queries("recorded.get(STRICT)) and", "recorded.get(STRICT)) or", "strict then and now is strict")
 queries("list(verdicts)))", "()))", "a file with a verdict is left out")
 queries("unreadable_rows(blobs.schema, verdicts) if verdicts else None", "None", "a file is named")
-queries("self.progress.unreadable.update(verdicts)", "pass", "unreadable files are counted")
+queries("query.progress.unreadable.update(verdicts)", "pass", "unreadable files are counted")
 queries("            kept.judge(batch, {**known, **found})\n", "", "a verdict is written down")
 queries("if not settings.get(STRICT):", "if True:", "strict stops")
 queries("        if not found:\n            raise error\n", "", "another error is not a file's")
 queries("self.alone(batch, settings)", "pass", "a batch with a verdict is run alone")
 queries(
-    "held_before = self._held(spark, operator) if self.begun is not None else 0",
+    "held_before = transform.held(spark, kept.spark) if self.begun is not None else 0",
     "held_before = 0",
     "what was held before counts",
 )
@@ -1338,8 +1356,8 @@ checkpoints("and str(path) not in unreadable", "", "a damaged file may go")
 checkpoints("return files if left_out else {}", "return files", "strict leaves nothing out")
 checkpoints("return files if left_out else {}", "return {}", "a verdict counts")
 checkpoints('f"verdicts/{batch}.json", json', '"verdicts/1.json", json', "a verdict is for one batch")
-checkpoints("for moment in ends[:-1]:", "for moment in ends:", "the last end stays")
-checkpoints("for moment in ends[:-1]:", "for moment in ():", "ends do not pile up")
+checkpoints("for ended in ends[:-1]:", "for ended in ends:", "the last end stays")
+checkpoints("for ended in ends[:-1]:", "for ended in ():", "ends do not pile up")
 checkpoints("if batch <= committed:", "if True:", "a verdict stays until its batch is committed")
 checkpoints("if batch <= committed:", "if False:", "verdicts do not pile up")
 checkpoints(
@@ -1601,10 +1619,10 @@ def judged(spark: SparkSession) -> dict[str, bool]:
     frame = spark.createDataFrame(pa.table({"number": pa.array(range(len(cases))), **rows}))
     columns = []
     for line, becomes, rule in (("", "", UNCHANGED), *STAMPS):
-        change = Change("streams.merge_rows", line, becomes) if line else None
-        with modules(change, ("rcclock", "streams.merge_rows")) as made:
-            judge, times = made["streams.merge_rows"].problem_with, Times("rc", "r", "sequence")
-            extra = made["streams.merge_rows"].Extra(True, True)
+        change = Change("merge.rows", line, becomes) if line else None
+        with modules(change, ("rcclock", "merge.rows")) as made:
+            judge, times = made["merge.rows"].problem_with, Times("rc", "r", "sequence")
+            extra = made["merge.rows"].Extra(True, True)
             code = F.when(F.col("number") < len(list(impossible(50, None))), judge(times, 50, None, extra))
             limited = judge(times, 50, F.lit(5000), extra._replace(most_bytes=10))
             columns.append(code.otherwise(limited).alias(rule))
@@ -1651,12 +1669,13 @@ STAMPS = [
     "streams.pack",
     "streams.parquet",
     "streams.state",
-    "streams.merge_rows",
-    "streams.merge_stream",
+    "merge.rows",
+    "merge.memory",
+    "merge.packers",
 )
 def check_workers(made: dict[str, Any], folder: Path) -> None:
     """Files that workers read and write themselves; and rows that they judge as Spark would."""
-    direct, merging = made["streams.parquet"], made["streams.merge_stream"]
+    direct, merging = made["streams.parquet"], made["merge.packers"]
     times = Times("rc", "r", "sequence")
     settings = merging.MergeSettings(times, 50, 0, (), (), 0, 1, 1, 10)
     cases = list(impossible(50, 5000))
@@ -1686,7 +1705,7 @@ def check_workers(made: dict[str, Any], folder: Path) -> None:
     refuses(lambda: list(direct.read(home / "none", wanted)), f"{home / 'none'} cannot be read: No such file")
 
     pq.write_table(pa.table({"b": ["5"]}), home / "other")
-    refuses(lambda: list(direct.read(home / "other", wanted)), "column 'b' is string, and was int64 before")
+    refuses(lambda: list(direct.read(home / "other", wanted)), 'column "b" is string, and was int64 before')
 
     direct.TaskContext = MagicMock()
     direct.TaskContext.get().partitionId.return_value = 3
@@ -1710,7 +1729,7 @@ def by_workers(line: str, becomes: str, rule: str, module: str = "streams.parque
     mutant("workers", module, line, becomes, rule)
 
 
-JUDGE = "streams.merge_stream"
+JUDGE = "merge.packers"
 by_workers("missing[0] | missing[1],", "missing[0],", "workers refuse who has no r", JUDGE)
 by_workers("unnumbered=missing[2]", "unnumbered=nothing", "workers want a sequence", JUDGE)
 by_workers(
@@ -1720,7 +1739,9 @@ by_workers(
     JUDGE,
 )
 by_workers("np.where(beat, IS_BEAT, FINE)", "np.where(beat, FINE, FINE)", "workers know a heartbeat", JUDGE)
-by_workers("faulty=_numpy(rows.column(FAULT).is_valid())", "faulty=nothing", "workers refuse a fault", JUDGE)
+by_workers(
+    "faulty=as_numpy(rows.column(FAULT).is_valid())", "faulty=nothing", "workers refuse a fault", JUDGE
+)
 by_workers("pc.greater(rows", "pc.greater_equal(rows", "workers let the largest pass", JUDGE)
 by_workers("pc.greater(rows", "pc.less(rows", "workers refuse what is too large", JUDGE)
 by_workers(

@@ -279,8 +279,8 @@ def test_what_is_no_message_goes_by_the_side_with_the_reason_and_the_rest_goes_o
         ({"missing": "flag"}, "flag needs a patience"),
         ({"missing": "wait", "patience": 5}, "patience belongs to flag and divert"),
         ({"missing": "flag", "patience": "soon"}, "write a duration such as"),
-        ({"missing": "wait", "by": "nobody"}, "need a column 'nobody'"),
-        ({"missing": "wait", "parent": "causationid"}, "need a column 'id'"),
+        ({"missing": "wait", "by": "nobody"}, 'need a column "nobody"'),
+        ({"missing": "wait", "parent": "causationid"}, 'need a column "id"'),
         ({"missing": "wait", "buckets": 0}, "there can be 1 to"),
     ],
 )
@@ -295,9 +295,9 @@ def test_columns_that_are_missing_or_of_another_type_are_named(spark: SparkSessi
         ("source string, sequence long", "'deps' or 'causaldeps'; there are source, sequence"),
         (
             "source string, sequence double, deps binary",
-            "'sequence' must be text or an integer of 64 bits, not double",
+            '"sequence" must be a string or a 64-bit integer, not double',
         ),
-        ("source int, sequence long, deps binary", "'source' must be text"),
+        ("source int, sequence long, deps binary", '"source" must be a string'),
         ("source string, sequence long, deps binary, __causet_x int", "is reserved"),
     ):
         with pytest.raises(BadInput, match=said):

@@ -23,8 +23,8 @@ from causet.spark.start.errors import innermost, sentence_for, translated
 from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.file_sink import FileSink
 from causet.spark.streams.file_source import arriving, arriving_files, check_messages, has_columns_in_names
-from causet.spark.streams.merge_rows import CODE, FOUND, IS_BEAT, Extra, problem_with
-from causet.spark.streams.merge_stream import Judge, MergeSettings
+from causet.spark.streams.merge.packers import Judge, MergeSettings
+from causet.spark.streams.merge.rows import CODE, FOUND, IS_BEAT, Extra, problem_with
 from causet.spark.streams.pack import from_blob, to_blob
 from causet.spark.streams.parquet import ToFiles, arrow_schema, buckets_of, is_plain, read
 from causet.spark.streams.running import Progress, run
@@ -61,7 +61,7 @@ def through(
         else:
             blobs = transform.blobs(arriving(spark, folder / "in", "parquet", schema, per_batch))
         with translated():
-            run(blobs, sink, kept, False, "causet", progress, lambda _: None)
+            run(blobs, sink, kept, False, progress, lambda _: None)
     return progress
 
 
@@ -261,7 +261,6 @@ def test_a_file_that_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path
                 FileSink(tmp_path / "out", "parquet"),
                 kept,
                 False,
-                "causet",
                 Progress(),
                 lambda _: None,
             )
@@ -281,8 +280,8 @@ def test_folders_with_columns_in_their_names_are_left_to_spark(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        (pa.array(["1", "2"]), "column 'sequence' is string, and was int64 before"),
-        (pa.array([1.5, 2.0]), "column 'sequence' is double, and was int64 before"),
+        (pa.array(["1", "2"]), 'column "sequence" is string, and was int64 before'),
+        (pa.array([1.5, 2.0]), 'column "sequence" is double, and was int64 before'),
         (pa.array([2**63, 1], pa.uint64()), "Integer value 9223372036854775808 not in range"),
     ],
 )
@@ -295,7 +294,7 @@ def test_a_column_of_another_type_is_named(tmp_path: Path, column: pa.Array, sai
 def test_a_column_that_stands_twice_is_refused(tmp_path: Path) -> None:
     twice = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["source", "source"])
     pq.write_table(twice, tmp_path / "x.parquet")
-    with pytest.raises(BadInput, match=r"x\.parquet cannot be read: a column stands in it twice"):
+    with pytest.raises(BadInput, match=r"x\.parquet cannot be read: it has two columns of one name"):
         list(read(tmp_path / "x.parquet", SENT))
 
 
@@ -330,8 +329,8 @@ def test_every_file_is_read_once_whatever_its_name_and_below_folders_too(
     ("name", "content", "said"),
     [
         ("x.parquet", b"", "x.parquet is empty"),
-        ("x.parquet", b"PAR1 and then no more", "is no Parquet file, or only a part of one"),
-        ("x.parquet", b"something else PAR1", "is no Parquet file, or only a part of one"),
+        ("x.parquet", b"PAR1 and then no more", "is not a Parquet file, or only a part of one"),
+        ("x.parquet", b"something else PAR1", "is not a Parquet file, or only a part of one"),
         ("10:00.jsonl", b"{}", "Spark reads no file with a colon in its name; rename it"),
     ],
 )

@@ -21,8 +21,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from causet import RcClock, Stamper
 from causet.errors import BadInput
 from causet.spark.streams.kafka.client import Address, client
+from causet.spark.streams.kafka.gaps import read_gaps
 from causet.spark.streams.kafka.sink import KafkaSink
-from causet.spark.streams.kafka.source import KafkaReader, read_gaps, read_kafka
+from causet.spark.streams.kafka.source import KafkaReader, read_kafka
 from causet.spark.streams.pack import FAULT, SIZE
 from tests.streams.test_stream_commands import LOCAL, causet
 
@@ -252,7 +253,7 @@ def test_a_second_query_and_a_lost_checkpoint_are_refused(broker: str, tmp_path:
     for count in (30, 0):
         told = json.loads(causet(*command, "--checkpoint", str(tmp_path / "state")))
         assert (told["messages"], told["delivered"]) == (count, count)
-    with pytest.raises(BadInput, match="topic 'owned' belongs to another query"):
+    with pytest.raises(BadInput, match='topic "owned" belongs to another query'):
         causet(*command, "--checkpoint", str(tmp_path / "new"))
     check(read(broker, "owned"), envelopes, causes)
 

@@ -23,11 +23,13 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from causet.errors import BadInput
 from causet.live.broker import restartable_broker
 from causet.spark.streams.kafka import client as kafka_client
-from causet.spark.streams.kafka import sink as kafka_sink
 from causet.spark.streams.kafka import source as kafka_source
+from causet.spark.streams.kafka import transaction as kafka_transaction
 from causet.spark.streams.kafka.client import Address, Retry, client
-from causet.spark.streams.kafka.sink import KafkaSink, Progress, Transaction
-from causet.spark.streams.kafka.source import KafkaReader, Stretch, read_gaps
+from causet.spark.streams.kafka.gaps import read_gaps
+from causet.spark.streams.kafka.sink import KafkaSink
+from causet.spark.streams.kafka.source import KafkaReader, Stretch
+from causet.spark.streams.kafka.transaction import Progress, Transaction
 from causet.spark.streams.pack import FAULT, SIZE
 
 ALL = ReadAllAvailable()
@@ -146,7 +148,7 @@ def test_messages_that_retention_removed_before_they_were_read_are_an_error(brok
     send(broker, topic, numbers(0, 30))
     start = stopped_at(broker, topic, 10)
     remove(broker, topic, 15)
-    with pytest.raises(BadInput, match=rf"'{topic}', partition 0: .* is 10, .* is 15: .*--gaps skip"):
+    with pytest.raises(BadInput, match=rf'"{topic}", partition 0: .* is 10, .* is 15: .*--gaps skip'):
         reader(broker, topic).latestOffset(start, ALL)
     remove(broker, topic, 30)
     with pytest.raises(BadInput, match=r"is 10, .* is 30"):
@@ -171,7 +173,7 @@ def test_a_gap_is_skipped_if_that_is_asked_for_and_it_is_noted_once(broker: str,
 def test_skipping_without_a_place_to_note_it_is_refused() -> None:
     with pytest.raises(BadInput, match="gap_folder"):
         reader("127.0.0.1:1", "t", gaps="skip")
-    with pytest.raises(BadInput, match="stop or skip, not 'maybe'"):
+    with pytest.raises(BadInput, match='stop or skip, not "maybe"'):
         reader("127.0.0.1:1", "t", gaps="maybe")
 
 
@@ -184,7 +186,7 @@ def test_a_topic_that_was_made_anew_is_another_one(broker: str, tmp_path: Path, 
     delete_topic(broker, topic)
     new_topic(broker, topic)
     send(broker, topic, numbers(100, 100 + there))
-    with pytest.raises(BadInput, match=rf"'{topic}', partition 0: .* is 10, .* made anew, .* offset 0"):
+    with pytest.raises(BadInput, match=rf'"{topic}", partition 0: .* is 10, .* recreated, .* offset 0'):
         reader(broker, topic).latestOffset(start, ALL)
     source = reader(broker, topic, gaps="skip", gap_folder=str(tmp_path))
     source.prepareForTriggerAvailableNow()
@@ -192,7 +194,7 @@ def test_a_topic_that_was_made_anew_is_another_one(broker: str, tmp_path: Path, 
     assert read(source, start, end) == numbers(100, 100 + there)
     assert read_gaps(tmp_path) == [{"topic": topic, "partition": 0, "from": 10, "to": 0, "anew": True}]
     assert source.latestOffset(end, ALL) == end
-    with pytest.raises(BadInput, match="made anew"):  # planned with skip, run again without
+    with pytest.raises(BadInput, match="recreated"):  # planned with skip, run again without
         reader(broker, topic).partitions(start, end)
 
 
@@ -209,7 +211,7 @@ def test_a_batch_that_was_planned_before_a_restart_is_looked_at_again(broker: st
     delete_topic(broker, topic)
     new_topic(broker, topic)
     send(broker, topic, numbers(100, 150))
-    with pytest.raises(BadInput, match="made anew"):
+    with pytest.raises(BadInput, match="recreated"):
         reader(broker, topic).partitions(start, end)
     assert read(reader(broker, topic, **skipping), start, end) == []
     assert [(gap["from"], gap["to"], gap["anew"]) for gap in read_gaps(tmp_path)] == [
@@ -241,7 +243,7 @@ def test_a_topic_that_is_made_anew_under_a_task_is_noticed(broker: str) -> None:
     delete_topic(broker, topic)
     new_topic(broker, topic)
     send(broker, topic, numbers(100, 150))
-    with pytest.raises(BadInput, match=f"'{topic}' was deleted while offsets 10 to 30"):
+    with pytest.raises(BadInput, match=f'"{topic}" was deleted while offsets 10 to 30'):
         list(source.read(planned))
 
 
@@ -253,16 +255,16 @@ def test_offsets_without_the_id_of_the_topic_are_read_too(broker: str) -> None:
     start, end = {f"{topic}:0": 10}, {f"{topic}:0": 12}
     assert source.latestOffset(start, ReadMaxRows(2))[f"{topic}:0"] == 12
     assert read(source, start, end) == numbers(10, 12)
-    with pytest.raises(BadInput, match="made anew"):
+    with pytest.raises(BadInput, match="recreated"):
         source.latestOffset({f"{topic}:0": 31}, ALL)
-    with pytest.raises(BadInput, match="made anew"):
+    with pytest.raises(BadInput, match="recreated"):
         source.partitions({f"{topic}:0": 10}, {f"{topic}:0": 31})
-    with pytest.raises(BadInput, match="made anew"):
+    with pytest.raises(BadInput, match="recreated"):
         source.partitions({f"{topic}:0": 20}, {f"{topic}:0": 3})
 
 
 def test_a_topic_that_is_not_there(broker: str) -> None:
-    with pytest.raises(BadInput, match="has no topic 'nowhere'"):
+    with pytest.raises(BadInput, match='has no topic "nowhere"'):
         reader(broker, "nowhere").initialOffset()
 
 
@@ -369,7 +371,7 @@ def test_the_last_batch_is_an_offset_and_no_record_is_read_for_it(
     def reads(*_: object) -> Any:
         raise AssertionError("the records are read")
 
-    monkeypatch.setattr(kafka_sink, "records", reads)
+    monkeypatch.setattr(kafka_transaction, "records", reads)
     assert sent(task(target, 0), row(b"a")) == 0
     assert values(broker, target.topic) == [b"a"]
 
@@ -401,13 +403,13 @@ def test_a_task_that_is_run_again_after_its_commit_writes_nothing(broker: str) -
 def test_a_task_that_fails_right_after_its_commit(broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commit is done, and the task is told otherwise: it is run again."""
     target = sink(broker)
-    commit = kafka_sink.commit
+    commit = kafka_transaction.commit
 
     def lost(producer: Any, retry: Retry) -> None:
         commit(producer, retry)
         raise BadInput("the answer was lost")
 
-    monkeypatch.setattr(kafka_sink, "commit", lost)
+    monkeypatch.setattr(kafka_transaction, "commit", lost)
     with pytest.raises(BadInput, match="the answer was lost"):
         sent(task(target, 0), row(b"a"))
     monkeypatch.undo()
@@ -450,18 +452,18 @@ def test_the_question_is_asked_after_earlier_producers_are_fenced(
 ) -> None:
     """An earlier attempt that commits at the very last moment, before it is fenced."""
     target = sink(broker)
-    monkeypatch.setattr(kafka_sink, "commit", lambda producer, retry: kept.append(producer))
+    monkeypatch.setattr(kafka_transaction, "commit", lambda producer, retry: kept.append(producer))
     kept: list[Any] = []
     sent(task(target, 0), row(b"a"))
     monkeypatch.undo()
-    fencing = kafka_sink._fencing
+    fencing = kafka_transaction._fencing
 
     def late(*given: Any) -> Any:
         if kept:
             kept.pop().commit_transaction(20)
         return fencing(*given)
 
-    monkeypatch.setattr(kafka_sink, "_fencing", late)
+    monkeypatch.setattr(kafka_transaction, "_fencing", late)
     assert sent(task(target, 0), row(b"a")) == 0
     assert values(broker, target.topic) == [b"a"]
 
@@ -536,7 +538,7 @@ def test_the_last_batch_is_found_in_constant_time(broker: str) -> None:
             yield messages
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kafka_sink, "consumed", counted)
+        patch.setattr(kafka_transaction, "consumed", counted)
         assert target.last_batch() == 0 and not read
         forget(target)
         assert target.last_batch() == 49_999 and sum(read) < 3000
@@ -564,8 +566,8 @@ def test_a_commit_whose_outcome_is_unknown_is_asked_again(
             if len(asked) == 4:
                 return
 
-    fencing = kafka_sink._fencing
-    monkeypatch.setattr(kafka_sink, "_fencing", lambda *given: Unsure(fencing(*given)))
+    fencing = kafka_transaction._fencing
+    monkeypatch.setattr(kafka_transaction, "_fencing", lambda *given: Unsure(fencing(*given)))
     assert sent(task(target, 0), row(b"a")) == 1
     assert len(asked) == 4 and values(broker, target.topic) == [b"a"]
 
@@ -649,7 +651,7 @@ def test_a_sink_that_was_made_anew_is_refused(broker: str, which: str) -> None:
     with pytest.raises(BadInput, match="deleted"):
         target.check(target.query, fresh=False)
     new_topic(broker, f"{target.topic}{which}")
-    with pytest.raises(BadInput, match="made anew"):
+    with pytest.raises(BadInput, match="recreated"):
         target.check(target.query, fresh=False)
 
 
@@ -694,8 +696,8 @@ def test_a_message_just_within_the_limit_is_taken(broker: str) -> None:
     """One byte more, and it goes aside without its value; no limit of the broker's is met."""
     target = sink(broker, SMALL)
     assert target.most_bytes == SMALL - 128 - 2048
-    rest = kafka_sink.size_of(b"r", b"", [("causet_status", "delivered")])
-    most = SMALL - kafka_sink.OVERHEAD - rest
+    rest = kafka_transaction.size_of(b"r", b"", [("causet_status", "delivered")])
+    most = SMALL - kafka_transaction.OVERHEAD - rest
     results = '{"status": "delivered"}'
     place = '{"source": "a", "id": "7", "sequence": 3, "topic": "in", "partition": 0, "offset": 12}'
     rows = [row(bytes(most + more), results=results, place=place) for more in (0, 1)]

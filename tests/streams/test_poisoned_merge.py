@@ -17,8 +17,9 @@ from typing import Any
 
 import pytest
 
-from causet.spark.streams import merge_stream as merging_streams
-from causet.spark.streams.merge_rows import FOUND
+from causet.spark.streams.merge.memory import Memory
+from causet.spark.streams.merge.packers import MergeSettings
+from causet.spark.streams.merge.rows import FOUND
 from causet.spark.streams.pack import FAULT, SIZE
 from causet.stamp import HEARTBEAT
 from tests.helpers.stream_faults import (
@@ -29,6 +30,7 @@ from tests.helpers.stream_faults import (
     beat,
     check_books,
     key,
+    merge_parts,
     message,
 )
 
@@ -150,7 +152,7 @@ class Stream:
         buckets = draw.randint(1, 3)
         excluded = tuple(self.poisoned[: draw.choice([0, 0, 1])])
         expected = tuple(self.honest[: draw.choice([0, 1])])
-        return merging_streams.MergeSettings(
+        return MergeSettings(
             FOUND,
             self.epsilon,
             self.delta,
@@ -225,7 +227,7 @@ def check_memory(query: MergeInMemory, defined: Defined) -> None:
     """What is remembered is what is held, and what was released within the horizon."""
     least = 0 if defined.bound is None else defined.bound - defined.settings.horizon
     states = [handle.head.now for handle in query.handles]
-    memories = [merging_streams.Memory.from_bytes(state[3]) for state in states if state is not None]
+    memories = [Memory.from_bytes(state[3]) for state in states if state is not None]
     remembered = sum(len(memory.released["rc"]) for memory in memories)
     assert remembered == sum(row["rc"] >= least for row in defined.gone)
     for memory in memories:
@@ -235,7 +237,7 @@ def check_memory(query: MergeInMemory, defined: Defined) -> None:
 def check_stream(seed: int, counts: Counter[str]) -> None:
     stream = Stream(seed)
     draw, settings = stream.draw, stream.settings()
-    query = MergeInMemory(merging_streams, settings, MORE)
+    query = MergeInMemory(merge_parts(), settings, MORE)
     defined = Defined(settings, payload=("id", "data"))
     held, order = 0, list[str]()
     repeated = draw.randrange(len(stream.batches))
@@ -243,7 +245,7 @@ def check_stream(seed: int, counts: Counter[str]) -> None:
         before = deepcopy(query.handles)
         left = query.step(shares_of(batch, draw), draw, now)
         if number == repeated:  # after a crash: the same rows, divided otherwise
-            again = MergeInMemory(merging_streams, settings, MORE)
+            again = MergeInMemory(merge_parts(), settings, MORE)
             again.handles = before
             mixed = draw.sample(batch, len(batch))
             assert shown(again.step(shares_of(mixed, draw), draw, now).rows) == shown(left.rows)

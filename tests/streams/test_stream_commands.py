@@ -170,15 +170,15 @@ def test_merge_and_tune(tmp_path: Path) -> None:
         (["deliver", "trace.jsonl", "out", "--missing", "wait"], "trace.jsonl is a trace; `causet convert"),
         (["deliver", "in", "full", "--missing", "wait"], "full is not empty, and this is a new query"),
         (["deliver", "in", "out", "--missing", "flag"], "flag needs a patience"),
-        (["deliver", "in", "out", "--missing", "wait", "--by", "who"], "need a column 'who'"),
+        (["deliver", "in", "out", "--missing", "wait", "--by", "who"], 'need a column "who"'),
         (["deliver", "in", "out", "--missing", "wait", "--checkpoint", "newer"], "checkpoint of version 99"),
         (
             ["deliver", "in", "out", "--missing", "wait", "--checkpoint", "merge"],
             "checkpoint of causet merge",
         ),
-        (["merge", "in", "out", "--epsilon", "1s", "--delta", "soon"], "delta = 'soon'"),
-        (["merge", "in", "out", "--epsilon", "1s", "--delta", "1s"], "'causaltime' is not among"),
-        (["explain", "--checkpoint", "in"], "in is no checkpoint of causet deliver or merge"),
+        (["merge", "in", "out", "--epsilon", "1s", "--delta", "soon"], 'delta = "soon"'),
+        (["merge", "in", "out", "--epsilon", "1s", "--delta", "1s"], 'no "causaltime" in'),
+        (["explain", "--checkpoint", "in"], "in is not a checkpoint of causet deliver or merge"),
     ],
 )
 def test_bad_input_is_one_sentence(

@@ -123,7 +123,7 @@ def test_a_folder_has_one_owner(tmp_path: Path) -> None:
     assert (owner_of(folder) or {})["query"] == "one"
     assert [each.name for each in folder.iterdir()] == [MARK], "what others read there are rows"
     (tmp_path / "state").rmdir()
-    with pytest.raises(BadInput, match=r"state is gone: without it, rows would be written twice"):
+    with pytest.raises(BadInput, match=r"state is gone: without it, rows would be duplicated"):
         second.check("two", fresh=True)
     (tmp_path / "out-diverted" / MARK).unlink()
     with pytest.raises(BadInput, match=r"out-diverted has lost _causet\.json"):
@@ -173,7 +173,7 @@ def test_two_checkpoints_one_sink_and_a_lost_checkpoint_are_refused(tmp_path: Pa
             causet(*command, *other)
     assert not (tmp_path / "other").exists() and not (tmp_path / "out/_checkpoint").exists()
     shutil.rmtree(tmp_path / "state")
-    with pytest.raises(BadInput, match="state is gone: without it, rows would be written twice"):
+    with pytest.raises(BadInput, match="state is gone: without it, rows would be duplicated"):
         causet(*command, "--checkpoint", tmp_path / "state")
     assert bytes_in(tmp_path / "out") == before and not (tmp_path / "state").exists()
 
@@ -242,7 +242,7 @@ def test_run_again_a_command_from_topic_to_topic_goes_on(
     assert sorted(each["ce_subject"] for each in read(broker, "again-out")) == ["answer", "other"]
     (state,) = (tmp_path / "state/causet").iterdir()
     shutil.rmtree(state)
-    with pytest.raises(BadInput, match="'again-out' belongs to another query"):
+    with pytest.raises(BadInput, match='"again-out" belongs to another query'):
         causet(*command)
     assert len(read(broker, "again-out")) == 2
 
@@ -295,7 +295,7 @@ def test_a_first_start_that_is_refused_leaves_no_checkpoint(tmp_path: Path) -> N
     (tmp_path / "mine").mkdir()
     for place in ("mine", "new/state"):
         command = ["deliver", inbox, tmp_path / "out", "--missing", "wait", "--by", "who", *SMALL]
-        with pytest.raises(BadInput, match="need a column 'who'"):
+        with pytest.raises(BadInput, match='need a column "who"'):
             causet(*command, "--checkpoint", tmp_path / place)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["in", "mine"]
     assert not any((tmp_path / "mine").iterdir())

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from causet.cli.shared.printing import print_json, say
-from causet.cli.shared.streams import Options, Ran, stream_options, streaming
-from causet.delivery import WAIT
+from causet.cli.shared.streams import (
+    Options,
+    check_books,
+    say_more,
+    stream_options,
+    streaming,
+    summary,
+    summary_line,
+    write_report,
+)
 from causet.errors import BadInput, printable
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from pyspark.sql import SparkSession
 
-    from pyspark.sql import DataFrame, SparkSession
-
-    from causet.spark.streams.pack import Blobs
-    from causet.spark.streams.parquet import ParquetFiles
-    from causet.spark.streams.query import Operator, Query
+    from causet.spark.streams.query import Result
 
 FINE = 0
-LEFT = ("delivered", "flagged", "late", "diverted", "refused")
 
 
 def _lost(_context: object, _option: object, texts: tuple[str, ...]) -> list[tuple[str, int]]:
@@ -51,12 +53,12 @@ def _lost(_context: object, _option: object, texts: tuple[str, ...]) -> list[tup
     help="How long a message waits under flag and divert, such as 10m; the end of the input ends it too, "
     "unless with --follow.",
 )
-@click.option("--by", metavar="COLUMN", help="The column of the receiver. Without it there is one, `all`.")
+@click.option("--by", metavar="COLUMN", help="Column with the receiver.  [default: one receiver, `all`]")
 @click.option(
     "--parent",
     metavar="COLUMN",
-    help="The column with the id of a message's cause, or a list of them, where messages have no sequence; "
-    "such as causationid. Messages are known by the column `id` then.",
+    help="Column with the id of a message's cause, or a list of them, where messages have no sequence; "
+    "such as causationid. Messages are then identified by the column `id`.",
 )
 @click.option(
     "--lost",
@@ -64,7 +66,7 @@ def _lost(_context: object, _option: object, texts: tuple[str, ...]) -> list[tup
     multiple=True,
     callback=_lost,
     help="Give up a message that will never come, such as shop:12; what waits for it is delivered, flagged. "
-    "As often as needed.",
+    "May be repeated.",
 )
 @click.option(
     "--horizon",
@@ -114,105 +116,70 @@ def deliver(
       causet deliver events delivered --missing divert --patience 1m --parent causationid
       causet deliver kafka://localhost:9092/orders kafka://localhost:9092/delivered --missing wait --follow
     """
-    from causet.spark.streams.deliver import deliver as delivering
+    from causet.spark.streams.deliver import deliver as make_transform
 
-    fixed: dict[str, Any] = {"by": by, "parent": parent, "buckets": buckets}
-    settings: dict[str, Any] = {"missing": missing, "patience": patience, "horizon": horizon, "lost": lost}
-    delivering(**_for_operator({**fixed, **settings}))  # refuses bad ones before Spark is started
-    # Patience needs a source that tells the time, and the sources of a checkpoint are fixed.
-    policy = {"missing": WAIT if missing == WAIT else "flag or divert"}
-
-    def operator(spark: SparkSession, query: Query) -> Operator:
-        from causet.spark.streams.deliver import OBSERVED
-        from causet.spark.streams.held import how_many_held
-        from causet.spark.streams.query import Operator
-
-        ends = spark.readStream.schema("ended long").json(f"file:{query.kept.ends.resolve()}")
-
-        def blobs(given: Mapping[str, Any], messages: DataFrame | ParquetFiles) -> Blobs:
-            return delivering(**_for_operator({**fixed, **given}), ends=ends).blobs(messages)
-
-        return Operator(OBSERVED, blobs, how_many_held)
-
-    with streaming(
-        options,
-        "deliver",
-        {**fixed, **policy},
-        settings,
-        buckets,
-        operator,
-        [by, parent],
-        missing != WAIT,
-        bool(lost),
-    ) as (ran, spark, state):
-        elsewhere = _elsewhere(ran, spark, state) if by is not None else []
-    if options.report is not None:
-        from causet.spark.report import stream_report
-        from causet.view.page import write_text
-
-        title = f"causet deliver {options.source}"
-        made = stream_report(title, ran.progress, ran.books.held, _blocked(ran), ran.books.balance)
-        write_text(options.report, made.page())
-    _tell(ran, parent is not None, elsewhere, options.as_json)
-    columns = ran.query.schema.names if ran.query.schema else []
-    again = ran.count("duplicates") + ran.count("conflicts")
-    if again and by is None and "receiver" in columns and not options.as_json:
-        say("there is a column receiver: if numbers count for each receiver, use --by receiver")
-    ran.check_books()
+    transform = make_transform(  # refuses bad settings before Spark is started
+        missing=missing,
+        patience=patience,
+        by=by,
+        parent=parent,
+        horizon=horizon,
+        buckets=buckets,
+        lost=lost,
+        strict=options.strict,
+    )
+    with streaming(options, transform) as (result, spark):
+        elsewhere = _elsewhere(result, spark) if by is not None else []
+    blocked = result.progress.blocked if result.books.held else None
+    write_report(options, result, blocked)
+    taken = result.progress.taken
+    share = result.count("caused") / taken if parent is not None and taken else None
+    if options.as_json:
+        found = {
+            **summary(result, ("delivered", "flagged", "late", "diverted", "refused", "duplicates")),
+            "blocked": blocked,
+            "came_elsewhere": [
+                dict(zip(("message", "missed_by", "came_for"), each, strict=True)) for each in elsewhere
+            ],
+        }
+        print_json({**found, **({"with_parent": share} if parent is not None else {})})
+    else:
+        _print(result, share, blocked, elsewhere)
+        again = result.count("duplicates") + result.count("conflicts")
+        if again and by is None and "receiver" in result.columns:
+            say("there is a column receiver: if numbers count for each receiver, use --by receiver")
+    check_books(result.books)
     return FINE
 
 
-def _for_operator(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as `deliver()` takes them, from what JSON made of them."""
-    return {**settings, "lost": [(source, number) for source, number in settings["lost"]]}
-
-
-def _elsewhere(ran: Ran, spark: SparkSession, state: Path) -> list[tuple[str, str, str]]:
+def _elsewhere(result: Result, spark: SparkSession) -> list[tuple[str, str, str]]:
     """Of causes that were missed or are waited for, those that came for another receiver: the message, who
     misses it, and for whom it came."""
     from causet.spark.streams.bucket import Wanted
-    from causet.spark.streams.held import came_elsewhere, has_state
+    from causet.spark.streams.held import came_elsewhere
 
-    texts = [ran.progress.missed, ran.progress.wanted if ran.books.held else None]
+    progress = result.progress
+    texts = [progress.missed, progress.wanted if result.books.held else None]
     wanted = [Wanted(*json.loads(text)) for text in texts if text is not None]
-    found = came_elsewhere(spark, state, wanted) if wanted and has_state(spark, state) else {}
+    found = came_elsewhere(spark, result.checkpoint.spark, wanted)
     return [
         (f"{printable(each.source)}:{each.number}", printable(each.receiver), printable(receiver))
         for each, receiver in found.items()
     ]
 
 
-def _blocked(ran: Ran) -> str | None:
-    return ran.progress.blocked if ran.books.held else None
-
-
-def _tell(ran: Ran, by_parent: bool, elsewhere: list[tuple[str, str, str]], as_json: bool) -> None:
-    taken, held, blocked = ran.progress.taken, ran.books.held, _blocked(ran)
-    share = ran.count("caused") / taken if by_parent and taken else None
-    if as_json:
-        found = {
-            "messages": taken,
-            **{name: ran.count(name) for name in (*LEFT, "duplicates")},
-            **ran.as_json(),
-            "blocked": blocked,
-            "came_elsewhere": [
-                dict(zip(("message", "missed_by", "came_for"), each, strict=True)) for each in elsewhere
-            ],
-        }
-        print_json({**found, **({"with_parent": share} if by_parent else {})})
-        return
-    words = {name: name for name in ("flagged", "late", "diverted")}
-    words |= {"refused": "not messages", "conflicts": "conflicts", "duplicates": "duplicates dropped"}
-    say(ran.words([f"delivered {ran.count('delivered'):,}"], words))
+def _print(
+    result: Result, share: float | None, blocked: str | None, elsewhere: list[tuple[str, str, str]]
+) -> None:
+    say(summary_line(result, ("flagged", "late", "diverted", "refused", "conflicts", "duplicates")))
     if share is not None:
         say(f"{share:.0%} of the messages name a cause; the others wait for nothing")
-    if held:
-        why = f"; `causet explain --checkpoint {ran.query.kept.folder}` says for what"
-        reason = f", the oldest waits for {blocked}" if blocked else why
-        say(f"{held:,} still held{reason}")
+    if result.books.held:
+        why = f"; `causet explain --checkpoint {result.checkpoint.folder}` shows for what"
+        say(f"{result.books.held:,} still held{f', the oldest waits for {blocked}' if blocked else why}")
     for message, _, receiver in elsewhere:
         say(
             f"{message} came, for receiver {receiver}: the numbers seem to run across receivers; leave --by "
             "out, or name the column within which each source numbers its messages"
         )
-    ran.say_more()
+    say_more(result)

@@ -22,16 +22,25 @@ ORDERS = 60
 
 
 @click.command()
-@click.option("--kafka", is_flag=True, help="Through a Kafka broker, which is started for it.")
-@click.option("--orders", metavar="N", type=click.IntRange(1, 100_000), default=ORDERS, show_default=True)
-@click.option("--seed", default=1, show_default=True)
+@click.option(
+    "--kafka", is_flag=True, help="Send the messages through a Kafka broker, which is started for the run."
+)
+@click.option(
+    "--orders",
+    metavar="N",
+    type=click.IntRange(1, 100_000),
+    default=ORDERS,
+    show_default=True,
+    help="Number of orders.",
+)
+@click.option("--seed", default=1, show_default=True, help="Seed of the random choices and delays.")
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     default=Path("causet-demo.html"),
     show_default=True,
-    help="The page of the run.",
+    help="File for the page of the run.",
 )
 @spark_options
 @json_option
@@ -46,8 +55,8 @@ def demo(
 ) -> int:
     """Five services with wrong clocks, a network that reorders, and a stream that puts it right.
 
-    A customer orders, the bank is paid, the warehouse sends a parcel, somebody asks where it is and is
-    answered. Each service is a process with a clock of its own. Their messages arrive in any order; Spark
+    A customer orders, the bank is paid, the warehouse sends a parcel, the customer asks where it is and
+    is answered. Each service is a process with a clock of its own. Their messages arrive in any order; Spark
     delivers them, each after what it answers. Then you see what sorting by time would have done, and get a
     page of the run.
 
@@ -56,7 +65,7 @@ def demo(
       causet demo
       causet demo --kafka
     """
-    from causet.live.aftermath import as_trace, by_clock, reversals, told
+    from causet.live.aftermath import as_trace, by_clock, in_words, reversals
     from causet.live.demonstration import BUCKETS
     from causet.view.page import write_page
 
@@ -72,7 +81,7 @@ def demo(
             with live_display("demo", as_json) as show:
                 run.go(spark, show)
         delivered = run.way.delivered()
-    story = run.shop.told
+    story = run.shop.story
     named = {envelope["subject"]: envelope for envelope in story.sent}
     orders_seen: dict[str, Any] = {
         "arrival": [envelope for envelope, _ in run.arrived],
@@ -86,16 +95,16 @@ def demo(
         counts = {name: len(each) for name, each in found.items()}
         print_json({"messages": len(story.sent), "effects_before_causes": counts, "page": str(page)})
     else:
-        _tell(run, found, told(found["time"][0]) if found["time"] else "")
+        _print(run, found, in_words(found["time"][0]) if found["time"] else "")
         say("", f"The run as a page, to open in a browser: {page}")
     return 1 if found["causet"] or lost else 0
 
 
-def _tell(run: Run, found: dict[str, list[Reversal]], example: str) -> None:
+def _print(run: Run, found: dict[str, list[Reversal]], example: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    count = len(run.shop.told.sent)
+    count = len(run.shop.story.sent)
     table = Table(show_edge=False, pad_edge=False)
     for title in ("order", "messages before their cause", ""):
         table.add_column(title, justify="right" if title.startswith("messages") else "left")
@@ -121,7 +130,7 @@ def _started(kafka: bool) -> Iterator[str | None]:
     from causet.live.broker import kafka_broker
     from causet.spark.streams.kafka.client import client
 
-    client()  # says what to install before anything is started
+    client()  # if it is missing, the error comes before anything is started
     with kafka_broker() as servers:
         yield servers
 

@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from causet.cli.shared.printing import print_json, say
-from causet.cli.shared.streams import Options, stream_options, streaming
+from causet.cli.shared.streams import (
+    Options,
+    check_books,
+    say_more,
+    stream_options,
+    streaming,
+    summary,
+    summary_line,
+    write_report,
+)
 from causet.errors import printable
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from causet.spark.streams.pack import Blobs
-    from causet.spark.streams.parquet import ParquetFiles
-    from causet.spark.streams.query import Operator, Query
-
 FINE = 0
-LEFT = ("delivered", "late", "diverted", "refused", "duplicates")
 
 
 @click.command()
-@click.option("--epsilon", required=True, metavar="TIME", help="How far the clocks are apart at most: 50ms.")
-@click.option("--delta", required=True, metavar="TIME", help="How long a message is under way at most: 2s.")
-@click.option("--expect", multiple=True, metavar="NAME", help="A source to wait for before it was heard of.")
-@click.option("--exclude", multiple=True, metavar="NAME", help="A source that died: do not wait for it.")
+@click.option(
+    "--epsilon", required=True, metavar="TIME", help="Largest difference between clocks, such as 50ms."
+)
+@click.option(
+    "--delta", required=True, metavar="TIME", help="Longest time that a message is in transit, such as 2s."
+)
+@click.option(
+    "--expect",
+    multiple=True,
+    metavar="NAME",
+    help="Wait for this source although nothing was heard of it; may be repeated.",
+)
+@click.option(
+    "--exclude",
+    multiple=True,
+    metavar="NAME",
+    help="Do not wait for this source, which has died; may be repeated.",
+)
 @click.option("--buckets", type=int, default=16, show_default=True, help="Number of buckets of state.")
 @stream_options
 def merge(
@@ -57,65 +68,29 @@ def merge(
       causet merge inbox merged --epsilon 50ms --delta 2s
       causet merge inbox merged --epsilon 50ms --delta 2s --checkpoint state --follow --exclude sensor7
     """
-    from causet.spark.streams.merge import merge as merging
+    from causet.spark.streams.merge.merge import merge as make_transform
 
-    fixed: dict[str, Any] = {"buckets": buckets}
-    settings: dict[str, Any] = {
-        "epsilon": epsilon,
-        "delta": delta,
-        "sources": list(expect),
-        "exclude": list(exclude),
-    }
-    merging(**fixed, **settings)  # refuses bad ones before Spark is started
-
-    def operator(spark: SparkSession, query: Query) -> Operator:
+    transform = make_transform(  # refuses bad settings before Spark is started
+        epsilon=epsilon, delta=delta, sources=expect, exclude=exclude, buckets=buckets, strict=options.strict
+    )
+    with streaming(options, transform) as (result, spark):
         from causet.spark.streams.held import merge_progress
-        from causet.spark.streams.merge_stream import OBSERVED
-        from causet.spark.streams.query import MOST_BYTES, STRICT, Operator
 
-        wakes = spark.readStream.schema("ended long").json(f"file:{query.kept.ends.resolve()}")
-
-        def blobs(given: Mapping[str, Any], messages: DataFrame | ParquetFiles) -> Blobs:
-            plain = {name: value for name, value in given.items() if name != STRICT}
-            transform = merging(**fixed, **plain)
-            limit, strict = given.get(MOST_BYTES), bool(given.get(STRICT))
-            return replace(transform, most_bytes=limit, strict=strict, wakes=wakes).blobs(messages)
-
-        return Operator(OBSERVED, blobs, lambda spark, state: merge_progress(spark, state)[0])
-
-    wakes = bool(exclude)
-    with streaming(options, "merge", fixed, settings, buckets, operator, wakes=wakes) as (ran, spark, state):
-        from causet.spark.streams.held import has_state, merge_progress
-
-        _, bound, heard = merge_progress(spark, state) if has_state(spark, state) else (0, None, {})
-    held = ran.books.held
-    live = {name: r for name, r in heard.items() if name not in exclude}
+        merged = merge_progress(spark, result.checkpoint.spark)
+    held = result.books.held
+    live = {name: r for name, r in merged.sources.items() if name not in exclude}
     slowest = min(live, key=lambda name: (live[name], name)) if held and live else None
-    if options.report is not None:
-        from causet.spark.report import stream_report
-        from causet.view.page import write_text
-
-        title = f"causet merge {options.source}"
-        made = stream_report(title, ran.progress, held, slowest, ran.books.balance)
-        write_text(options.report, made.page())
+    write_report(options, result, slowest)
     if options.as_json:
-        print_json(
-            {
-                "messages": ran.progress.taken,
-                **{name: ran.count(name) for name in LEFT},
-                **ran.as_json(),
-                "released_up_to": bound,
-                "waits_for": slowest,
-            }
-        )
+        found = summary(result, ("delivered", "late", "diverted", "refused", "duplicates"))
+        print_json({**found, "released_up_to": merged.bound, "waits_for": slowest})
     else:
-        words = {"late": "late", "diverted": "diverted", "refused": "not messages"}
-        words |= {"conflicts": "conflicts", "duplicates": "duplicates dropped", "heartbeats": "heartbeats"}
-        say(ran.words([f"delivered {ran.count('delivered'):,}"], words))
+        say(summary_line(result, ("late", "diverted", "refused", "conflicts", "duplicates", "heartbeats")))
         if held:
-            last = f"{printable(slowest)}, last at {live[slowest]}" if slowest else ""
-            wait = f", until more is heard of {last}" if last else ""
-            say(f"{held:,} still held{wait}")
-        ran.say_more()
-    ran.check_books()
+            last = (
+                f", until more is heard of {printable(slowest)}, last at {live[slowest]}" if slowest else ""
+            )
+            say(f"{held:,} still held{last}")
+        say_more(result)
+    check_books(result.books)
     return FINE

@@ -17,12 +17,14 @@ WIDTH = 40
 @click.command()
 @click.argument("source", metavar="SOURCE")
 @click.option(
-    "--arrival", metavar="COLUMN", help="The column by which messages came  [default: the order of the rows]"
+    "--arrival",
+    metavar="COLUMN",
+    help="Column with the order of arrival.  [default: the order of files and rows]",
 )
 @spark_options
 @json_option
 def tune(source: str, arrival: str | None, as_json: bool, master: str | None, conf: dict[str, str]) -> int:
-    """Tell the smallest ε and δ with which `causet merge` would have lost nothing of this data.
+    """Find the smallest ε and δ with which `causet merge` would have lost nothing of this data.
 
     SOURCE is a file or folder as for `causet merge`, with messages as they came. ε is how far clocks were
     seen apart; δ how long messages were under way, as far as it shows: the smallest that makes nothing late.
@@ -36,7 +38,7 @@ def tune(source: str, arrival: str | None, as_json: bool, master: str | None, co
     brief = is_little([Path(source), *Path(source).glob("*")])
     with session(master, conf, "tuning", brief) as spark:
         from causet.spark.streams.file_source import await_form, check_messages, in_files, still
-        from causet.spark.streams.tune import tune
+        from causet.spark.streams.merge.tune import tune
 
         form = await_form(Path(source), follow=False)
         check_messages(Path(source))

@@ -21,8 +21,8 @@ class Reversal:
 
 
 def reversals(order: Iterable[Envelope], because: Mapping[str, Sequence[str]]) -> list[Reversal]:
-    """The messages that stand before one of their causes, each with one such cause; of copies, the first one
-    counts."""
+    """The messages that stand before one of their causes, each with one such cause; of duplicates, the
+    first one counts."""
     place: dict[str, int] = {}
     known: dict[str, Envelope] = {}
     for envelope in order:
@@ -36,8 +36,8 @@ def reversals(order: Iterable[Envelope], because: Mapping[str, Sequence[str]]) -
     return found
 
 
-def told(reversal: Reversal) -> str:
-    """One of them, in plain words."""
+def in_words(reversal: Reversal) -> str:
+    """A reversal, in plain words."""
     effect, cause = reversal.effect, reversal.cause
     return (
         f"“{effect['data']['text']}” ({effect['source']}, its clock said {_clock(effect)}) would come before "
@@ -68,7 +68,7 @@ def as_trace(
             targets[envelope["subject"]].add(service)
     seqs: dict[str, int] = {}
 
-    def event(process: str, kind: str, envelope: Envelope, moment: int | None) -> Event:
+    def event(process: str, kind: str, envelope: Envelope, now: int | None) -> Event:
         seqs[process] = seqs.get(process, 0) + 1
         name = str(envelope["subject"])
         sends = kind == "send"
@@ -78,7 +78,7 @@ def as_trace(
             kind=kind,
             message=name,
             to=tuple(sorted(targets[name])) if sends else None,
-            time=moment,
+            time=now,
             text=str(envelope["data"]["text"]) if sends else None,
         )
 
@@ -87,13 +87,13 @@ def as_trace(
         yield event(service, kind, envelope, clock if kind == "send" else None)
     waiting = {name: list(order) for name, order in delivered.items()}
     here: set[str] = set()
-    for envelope, moment in arrived:
+    for envelope, now in arrived:
         name = envelope["subject"]
         if name in here:
             continue
         here.add(name)
         reader = f"reader of {envelope['causaldomain']}"
-        yield event(reader, "receive", envelope, moment)
+        yield event(reader, "receive", envelope, now)
         rest = waiting.get(envelope["causaldomain"], [])
         while rest and rest[0] in here:
-            yield event(reader, "deliver", named[rest.pop(0)], moment)
+            yield event(reader, "deliver", named[rest.pop(0)], now)

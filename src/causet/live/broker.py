@@ -62,7 +62,7 @@ def _folder() -> Path:
 
 
 def broker_jars() -> Path:
-    """The folder of the broker's jars; BadInput says why it cannot be had."""
+    """The folder of the broker's jars; BadInput if it is not available."""
     folder = _folder()
     if folder.is_dir():
         return folder
@@ -75,8 +75,10 @@ def broker_jars() -> Path:
         command += ["-DincludeScope=runtime", f"-DoutputDirectory={made}/jars"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode or not any(Path(made, "jars").glob("kafka_*.jar")):
-            said = next((line for line in done.stdout.splitlines() if "ERROR" in line), "")
-            raise BadInput(f"the jars of Kafka {VERSION} cannot be had from Maven Central: {said[:200]}")
+            error = next((line for line in done.stdout.splitlines() if "ERROR" in line), "")
+            raise BadInput(
+                f"the jars of Kafka {VERSION} cannot be downloaded from Maven Central: {error[:200]}"
+            )
         try:
             Path(made, "jars").rename(folder)
         except OSError:  # another process was quicker
@@ -172,8 +174,8 @@ def _await(process: subprocess.Popen[bytes], port: int, folder: Path) -> None:
 
 def _last_words(folder: Path) -> str:
     lines = (folder / "log").read_text(errors="replace").strip().splitlines()
-    told = [line for line in lines if "ERROR" in line or "Exception" in line]
-    return (told or lines or ["it said nothing"])[-1][:300]
+    errors = [line for line in lines if "ERROR" in line or "Exception" in line]
+    return (errors or lines or ["it wrote nothing"])[-1][:300]
 
 
 def _free_ports(count: int) -> list[int]:

@@ -1,6 +1,6 @@
 """The demonstration: services that publish through a network that reorders, and a stream that delivers.
 
-services (processes) → network (delays, copies) → files or Kafka → deliver, on Spark → files or Kafka
+services (processes) → network (delays, duplicates) → files or Kafka → deliver, on Spark → files or Kafka
 """
 
 from __future__ import annotations
@@ -14,37 +14,29 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T
+from pyspark.sql import SparkSession
 
 from causet.errors import BadInput
 from causet.live.shop import Envelope, Shop, running_services
-from causet.spark.streams.bucket import MALFORMED
 from causet.spark.streams.checkpoint import Checkpoint
-from causet.spark.streams.deliver import OBSERVED, deliver
-from causet.spark.streams.file_sink import FileSink
-from causet.spark.streams.file_source import arriving
-from causet.spark.streams.kafka.client import Address, client, committed_reader, consumed
-from causet.spark.streams.kafka.sink import KafkaSink
-from causet.spark.streams.kafka.source import read_kafka
-from causet.spark.streams.running import Progress, Sink, now_ms, run
+from causet.spark.streams.deliver import deliver
+from causet.spark.streams.kafka.client import client, committed_reader, consumed
+from causet.spark.streams.query import Asked, Query
+from causet.spark.streams.running import Progress, now_ms
 from causet.stamp import to_binary
 
 BUCKETS = 4
 LONGEST = 180
 """Seconds for a run, before it is given up."""
-NAMES = ("causaldomain", "source", "sequence", "causaldeps", "subject", "type", "time", MALFORMED)
-COLUMNS = T.StructType([T.StructField(name, T.StringType()) for name in NAMES])
 
 
 class Way(Protocol):
     """From the network to the stream, and from the stream to the readers."""
 
-    sink: Sink
+    source: str
+    sink: str
 
     def publish(self, envelope: Envelope) -> None: ...
-
-    def messages(self, spark: SparkSession) -> DataFrame: ...
 
     def delivered(self) -> dict[str, list[str]]: ...
 
@@ -55,18 +47,13 @@ class Files:
     def __init__(self, folder: Path) -> None:
         self._inbox, self._folder, self._count = folder / "inbox", folder / "delivered", 0
         self._inbox.mkdir()
-        target = FileSink(self._folder, "jsonl")
-        target.claim("demo", {})
-        self.sink: Sink = target
+        self.source, self.sink = str(self._inbox), str(self._folder)
 
     def publish(self, envelope: Envelope) -> None:
         self._count += 1
         half = self._inbox / f".{self._count:06}.jsonl"
         half.write_text(json.dumps(envelope) + "\n", encoding="utf-8")
         half.rename(self._inbox / f"{self._count:06}.jsonl")
-
-    def messages(self, spark: SparkSession) -> DataFrame:
-        return arriving(spark, self._inbox, "jsonl", COLUMNS)
 
     def delivered(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
@@ -89,18 +76,12 @@ class Topics:
         for made in maker.create_topics(topics).values():
             made.result(30)
         self._producer = kafka.Producer({"bootstrap.servers": servers, "linger.ms": 5, "log_level": 0})
-        target = KafkaSink(Address(servers, ("delivered",)))
-        target.check("demo", fresh=True)
-        target.claim("demo", {"command": "demo"})
-        self.sink: Sink = target
+        self.source, self.sink = (f"kafka://{servers}/{topic}" for topic in ("shop", "delivered"))
 
     def publish(self, envelope: Envelope) -> None:
         headers, value = to_binary(envelope)
         self._producer.produce("shop", value, envelope["source"].encode(), headers=headers)
         self._producer.flush()
-
-    def messages(self, spark: SparkSession) -> DataFrame:
-        return read_kafka(spark, Address(self._servers, ("shop",)), 100_000, ["subject"])
 
     def delivered(self) -> dict[str, list[str]]:
         kafka = client()
@@ -112,9 +93,9 @@ class Topics:
                 place.offset, end = reader.get_watermark_offsets(place, 10)
                 for messages in consumed(reader, place, end):
                     for message in messages:
-                        told = {name: value.decode() for name, value in message.headers()}
-                        mine = found.setdefault(told["causet_receiver"], [])
-                        mine.append((int(told["causet_index"]), told["ce_subject"]))
+                        headers = {name: value.decode() for name, value in message.headers()}
+                        mine = found.setdefault(headers["causet_receiver"], [])
+                        mine.append((int(headers["causet_index"]), headers["ce_subject"]))
         finally:
             reader.close()
         return {name: [subject for _, subject in sorted(rows)] for name, rows in found.items()}
@@ -127,7 +108,7 @@ class Run:
         self.arrived: list[tuple[Envelope, int]] = []
         self.way = way
         self.shop = Shop(orders, seed, self._publish)
-        self.progress = Progress()
+        self._progress = Progress()
         self._played = False
         self._failed: BaseException | None = None
 
@@ -137,19 +118,23 @@ class Run:
 
     def go(self, spark: SparkSession, show: Callable[[Progress], None]) -> None:
         """Play the story while the stream delivers, until every message is delivered."""
-        messages = self.way.messages(spark)
-        blobs = deliver(missing="wait", by="causaldomain", buckets=BUCKETS).blobs(messages)
+        transform = deliver(missing="wait", by="causaldomain", buckets=BUCKETS)
         end = time.monotonic() + LONGEST
 
-        def enough(progress: Progress) -> bool:
+        def over() -> bool:
             if self._failed is not None:
                 raise BadInput(f"a service of the demonstration failed: {self._failed}")
             if time.monotonic() > end:
                 raise BadInput(f"the demonstration is not over after {LONGEST} s: is the machine busy?")
+            progress = self._progress
             return self._played and progress.taken >= len(self.arrived) and not progress.held
 
         with Checkpoint(None) as kept, self._story():
-            run(blobs, self.way.sink, kept, True, OBSERVED, self.progress, show, enough)
+            while not self.arrived and not over():  # the query begins with the first message
+                time.sleep(0.1)
+            query = Query.prepared(kept, Asked(self.way.source, self.way.sink, transform, follow=True))
+            query.progress = self._progress
+            query.run(spark, show, over)
 
     @contextmanager
     def _story(self) -> Iterator[None]:
@@ -158,7 +143,7 @@ class Run:
         def play() -> None:
             try:
                 with running_services() as services:
-                    self.shop.play(services, stop.is_set, lambda: self.progress.batches > 0)
+                    self.shop.play(services, stop.is_set, lambda: self._progress.batches > 0)
                 self._played = True
             except Exception as error:
                 self._failed = error

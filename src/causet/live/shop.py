@@ -1,8 +1,8 @@
 """The story of the demonstration: a shop whose services answer each other, each with a clock of its own.
 
 A customer orders; the shop accepts; the bank is paid; the warehouse sends a parcel; the customer asks where
-it is, is answered, and may want the money back. Whoever acts has seen what it acts on, and says so in the
-stamp. The services are processes (`python -m causet.live.service`), and their clocks differ by seconds.
+it is, is answered, and may want the money back. A service that acts has seen what it acts on, which
+its stamp shows. The services are processes (`python -m causet.live.service`); their clocks differ by seconds.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Envelope = dict[str, Any]
 SKEWS = {"customers": 0, "shop": 1400, "bank": -1700, "warehouse": 900, "support": -600}
 """The services, and how many ms their clocks are ahead."""
 TENANTS = ("bikes", "books", "tea")
-"""Each is a domain of its own: a stream that somebody reads."""
+"""Each is a domain of its own: a stream with its readers."""
 DELAY = 2.5
-"""Seconds that a message is under way at most."""
+"""The longest that a message is in transit, in seconds."""
 PAUSES = {"customers": 0.31, "shop": 0.07, "bank": 0.2, "warehouse": 0.25, "support": 0.15}
 """Seconds until a service has seen what another one sent: always as many, so it sees everything in the order
 in which it was sent."""
-COPIES = 0.03
-"""The share of messages that the network gives twice."""
+DUPLICATED = 0.03
+"""The share of messages that the network duplicates."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,13 @@ THINGS = ("a red bicycle", "a book on clocks", "green tea", "a bell", "a lamp", 
 
 
 @dataclass
-class Told:
-    """What happened, as somebody who sees everything would tell it."""
+class Story:
+    """What happened, as an observer of everything sees it."""
 
     sent: list[Envelope] = field(default_factory=list)
     """in the order in which they were sent"""
     arrived: list[Envelope] = field(default_factory=list)
-    """in the order in which the network gave them, copies too"""
+    """in the order in which the network gave them, duplicates too"""
     steps: list[tuple[str, str, Envelope]] = field(default_factory=list)
     """what the services did: who, `deliver` or `send`, and the message"""
     because: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Shop:
     """Plays the story on running services, through a network that reorders."""
 
     def __init__(self, orders: int, seed: int, publish: Callable[[Envelope], None]) -> None:
-        self.told = Told()
+        self.story = Story()
         self._draw = random.Random(seed)
         self._orders = orders
         self._publish = publish
@@ -94,9 +94,9 @@ class Shop:
     def play(
         self, services: Services, stopped: Callable[[], bool], ready: Callable[[], bool] = lambda: True
     ) -> None:
-        """Play it in real time, until the last message has arrived, or somebody says stop.
+        """Play it in real time, until the last message has arrived, or it is stopped.
 
-        After the first message, time stands still until whoever reads them is ready for more.
+        After the first message, time stands still until the reader is ready for more.
         """
         begin = time.monotonic()
         for number in range(1, self._orders + 1):
@@ -107,7 +107,7 @@ class Shop:
                 time.sleep(min(rest, 0.1))
             self._now = turn.due
             turn.act()
-            if len(self.told.arrived) == 1 and not ready():
+            if len(self.story.arrived) == 1 and not ready():
                 before = time.monotonic()
                 while not ready() and not stopped():
                     time.sleep(0.1)
@@ -128,11 +128,11 @@ class Shop:
             name = f"{number}.{at + 1} {step.kind}"
             text = step.text.format(**words)
             envelope = services.act(step.service, tenant, type=step.kind, subject=name, text=text)
-            self.told.sent.append(envelope)
-            self.told.steps.append((step.service, "send", envelope))
-            self.told.because[name] = tuple(seen[step.service][cause] for cause in step.because)
+            self.story.sent.append(envelope)
+            self.story.steps.append((step.service, "send", envelope))
+            self.story.because[name] = tuple(seen[step.service][cause] for cause in step.because)
             seen[step.service][at] = name
-            for _ in range(2 if self._draw.random() < COPIES else 1):
+            for _ in range(2 if self._draw.random() < DUPLICATED else 1):
                 self._later(self._draw.uniform(0, DELAY), partial(self._arrive, envelope))
             for later in range(at + 1, length):
                 if at in STORY[later].because:
@@ -143,14 +143,14 @@ class Shop:
             if at not in seen[step.service]:
                 seen[step.service][at] = envelope["subject"]
                 services.see(step.service, tenant, envelope)
-                self.told.steps.append((step.service, "deliver", envelope))
+                self.story.steps.append((step.service, "deliver", envelope))
             if all(cause in seen[step.service] for cause in step.because):
                 act(later)
 
         act(0)
 
     def _arrive(self, envelope: Envelope) -> None:
-        self.told.arrived.append(envelope)
+        self.story.arrived.append(envelope)
         self._publish(envelope)
 
 
@@ -162,15 +162,15 @@ class Services:
 
     def see(self, service: str, tenant: str, envelope: Envelope) -> None:
         """Let a service see what another one sent."""
-        self._tell(service, {"tenant": tenant, "seen": envelope})
+        self._ask(service, {"tenant": tenant, "seen": envelope})
 
     def act(self, service: str, tenant: str, **what: str) -> Envelope:
         """Let a service act on what it has seen; the message that it sends."""
-        told = self._tell(service, {"tenant": tenant, **what})
-        found: Envelope = json.loads(told.readline())
+        answers = self._ask(service, {"tenant": tenant, **what})
+        found: Envelope = json.loads(answers.readline())
         return found
 
-    def _tell(self, service: str, what: Envelope) -> IO[str]:
+    def _ask(self, service: str, what: Envelope) -> IO[str]:
         process = self._processes[service]
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(json.dumps(what) + "\n")
@@ -185,7 +185,7 @@ def running_services() -> Iterator[Services]:
     try:
         for name, skew in SKEWS.items():
             command = [sys.executable, "-m", "causet.live.service", name, str(skew)]
-            # In a session of its own: an interrupt is for whoever tells the story, who ends the services.
+            # In a session of its own: an interrupt is for the parent, which ends the services.
             started[name] = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,

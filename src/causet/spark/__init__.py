@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from causet.spark.batch.verify import Verdict, verify
     from causet.spark.start.session import spark_session
     from causet.spark.streams.deliver import deliver
-    from causet.spark.streams.merge import merge
+    from causet.spark.streams.merge.merge import merge
 
 __all__ = [
     "Audit",
@@ -56,7 +56,7 @@ _HOMES = {
     "deliver": "streams.deliver",
     "explain": "batch.explain",
     "happened_before": "batch.vectors",
-    "merge": "streams.merge",
+    "merge": "streams.merge.merge",
     "order_events": "batch.order",
     "spark_session": "start.session",
     "vector_clocks": "batch.vectors",

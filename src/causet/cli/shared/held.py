@@ -32,17 +32,17 @@ def explain_held(
 
     about = read_checkpoint(folder)
     if about is None:
-        raise BadInput(f"{folder} is no checkpoint of causet deliver or merge")
+        raise BadInput(f"{folder} is not a checkpoint of causet deliver or merge")
     if about["command"] == "merge":
         return _merge_held(Checkpoint(folder).spark, as_json, master, conf)
     by_id = about["fixed"]["parent"] is not None
     with session(master, conf, "reading", brief=True) as spark:
         from causet.spark.streams.deliver import deliver
         from causet.spark.streams.file_source import schema_from
-        from causet.spark.streams.held import came_elsewhere, has_state, held_messages, how_many_held
+        from causet.spark.streams.held import came_elsewhere, held_messages, how_many_held
 
         state = Checkpoint(folder).spark
-        count = how_many_held(spark, state) if has_state(spark, state) else 0
+        count = how_many_held(spark, state)
         found: list[Held] = []
         elsewhere: dict[Wanted, str] = {}
         if count:
@@ -117,12 +117,12 @@ def _root_causes_first(held: Held) -> tuple[int, bool, str, str, int]:
 
 def _merge_held(state: Path, as_json: bool, master: str | None, conf: Mapping[str, str]) -> int:
     with session(master, conf, "reading", brief=True) as spark:
-        from causet.spark.streams.held import has_state, merge_progress
+        from causet.spark.streams.held import merge_progress
 
-        held, bound, progress = merge_progress(spark, state) if has_state(spark, state) else (0, None, {})
-    slowest = sorted(progress.items(), key=lambda each: (each[1], each[0]))
+        held, bound, sources = merge_progress(spark, state)
+    slowest = sorted(sources.items(), key=lambda each: (each[1], each[0]))
     if as_json:
-        print_json({"held": held, "released_up_to": bound, "sources": progress})
+        print_json({"held": held, "released_up_to": bound, "sources": dict(sources)})
         return FINE
     say(f"{held:,} held" if held else "nothing is held")
     if bound is not None:

@@ -1,4 +1,4 @@
-"""What `causet deliver` and `causet merge` share: options, a query that is run, and its summary."""
+"""What `causet deliver` and `causet merge` share: options, the run of a query, and its summary."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from causet.spark.streams.books import Books
-    from causet.spark.streams.query import Operator, Query
-    from causet.spark.streams.running import Progress
+    from causet.spark.streams.query import Result, Transform
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class Options:
-    """What every stream can be told."""
+    """The options of every stream."""
 
     source: str
     sink: str
@@ -53,7 +52,7 @@ OPTIONS = (
         "--checkpoint",
         metavar="DIR",
         type=click.Path(path_type=Path),
-        help="Where the query keeps what it needs to go on later.  [default: SINK/_checkpoint, or for a "
+        help="Folder for the state with which a later run continues.  [default: SINK/_checkpoint, or for a "
         "topic a folder in ~/.local/state/causet]",
     ),
     click.option(
@@ -86,7 +85,7 @@ OPTIONS = (
         metavar="TIME",
         default="5m",
         show_default=True,
-        help="How long a broker that does not answer is asked again.",
+        help="How long to retry while a broker does not answer.",
     ),
     click.option(
         "--files-per-batch",
@@ -117,92 +116,24 @@ def stream_options(function: F) -> F:
     return click.argument("source", metavar="SOURCE")(decorated)  # type: ignore[no-any-return]
 
 
-@dataclass
-class Ran:
-    """A query that ran, and how it ended."""
-
-    query: Query
-    progress: Progress
-    books: Books
-
-    def count(self, name: str) -> int:
-        return self.progress.counts.get(name, 0)
-
-    def as_json(self) -> dict[str, Any]:
-        """What the summary of every stream has."""
-        return {
-            "status": stream_status(self.progress.counts, self.books.held, self.books.balance),
-            **{name: self.count(name) for name in ("conflicts", "heartbeats")},
-            "gaps": self.query.gaps,
-            "unreadable_files": self.books.unreadable_files,
-            "held": self.books.held,
-            "books": self.books.as_json(),
-        }
-
-    def words(self, first: Sequence[str], names: Mapping[str, str]) -> str:
-        """A line with these counts, but for those that are 0."""
-        told = [f"messages {self.progress.taken:,}", *first]
-        told += [f"{word} {self.count(name):,}" for name, word in names.items() if self.count(name)]
-        if self.books.unreadable_files:
-            told.append(f"unreadable files {self.books.unreadable_files:,}")
-        return f"{', '.join(told)} → {self.query.asked.sink}"
-
-    def say_more(self) -> None:
-        """What a user may want to know besides the counts."""
-        for name, new in self.query.renamed.items():
-            say(f"column {printable(name)} of the input is kept as {printable(new)}")
-        for gap in self.query.gaps:
-            place = f"topic {printable(gap['topic'])}, partition {gap['partition']}"
-            say(f"{place}: offsets {gap['from']} to {gap['to'] - 1} were gone and were skipped")
-        for path, why in self.progress.unreadable.items():
-            say(f"{printable(path)} cannot be read and was left out: {why}")
-
-    def check_books(self) -> None:
-        if not self.books.balance:
-            raise BadInput(
-                f"the books do not balance, so messages were lost or doubled: {self.books}; keep the "
-                "checkpoint and the sink as they are, and report this"
-            )
-
-
-def _plain(place: str) -> str:
-    """A path in one form, however it is written: `inbox/` is `inbox`."""
-    return place if "://" in place or not place else str(Path(place))
-
-
 @contextmanager
-def streaming(
-    options: Options,
-    command: str,
-    fixed: Mapping[str, Any],
-    settings: Mapping[str, Any],
-    buckets: int,
-    operator: Callable[[SparkSession, Query], Operator],
-    columns: Sequence[str | None] = (),
-    ends: bool = False,
-    wakes: bool = False,
-) -> Iterator[tuple[Ran, SparkSession, Path]]:
-    """Run a query. The session is there as long as the block, which is also given the state."""
+def streaming(options: Options, transform: Transform) -> Iterator[tuple[Result, SparkSession]]:
+    """Run a query. The session is there as long as the block."""
     from causet.durations import milliseconds
     from causet.spark.streams.checkpoint import Checkpoint, default_checkpoint
     from causet.spark.streams.query import Asked, Query
-    from causet.spark.streams.running import Progress
 
+    command = transform.command
     source, sink = (_plain(each) for each in (options.source, options.sink))
     asked = Asked(
-        command,
         source,
         sink,
-        {"source": source, "sink": sink, **fixed},
-        {**settings, "strict": options.strict},
-        columns,
+        transform,
         options.written_as,
         options.follow,
         options.files_per_batch,
         options.gaps,
         milliseconds("retry", options.retry) / 1000,
-        ends,
-        wakes,
     )
     folder = options.checkpoint or default_checkpoint(command, source, sink)
     with Checkpoint(folder) as kept:
@@ -211,10 +142,73 @@ def streaming(
             say(f"going on with the checkpoint {folder}", err=True)
         files = None if options.follow else Path(source)
         brief = files is not None and is_little([files, *files.glob("*")])
-        conf = for_streams(options.master, options.conf, buckets, files)
+        conf = for_streams(options.master, options.conf, transform.buckets, files)
         with session(options.master, conf, f"{command.removesuffix('e')}ing", brief) as spark:
-            progress = Progress()
             noted = first_signal_noted() if options.follow else nullcontext(lambda: False)
             with live_display(command, options.as_json) as show, noted as leaves:
-                books = query.run(spark, operator(spark, query), progress, show, leaves)
-            yield Ran(query, progress, books), spark, kept.spark
+                result = query.run(spark, show, leaves)
+            yield result, spark
+
+
+def _plain(place: str) -> str:
+    """A path in one form, however it is written: `inbox/` is `inbox`."""
+    return place if "://" in place or not place else str(Path(place))
+
+
+def write_report(options: Options, result: Result, blocked: str | None) -> None:
+    """Write the page of a run, if it is asked for."""
+    if options.report is None:
+        return
+    from causet.spark.report import stream_report
+    from causet.view.page import write_text
+
+    title = f"causet {result.asked.transform.command} {options.source}"
+    made = stream_report(title, result.progress, result.books.held, blocked, result.books.balance)
+    write_text(options.report, made.page())
+
+
+def summary(result: Result, counts: Sequence[str]) -> dict[str, Any]:
+    """What the summary of every stream has, for machines; with these counts first."""
+    books = result.books
+    return {
+        "messages": result.progress.taken,
+        **{name: result.count(name) for name in counts},
+        "status": stream_status(result.progress.counts, books.held, books.balance),
+        **{name: result.count(name) for name in ("conflicts", "heartbeats")},
+        "gaps": result.gaps,
+        "unreadable_files": books.unreadable_files,
+        "held": books.held,
+        "books": books.as_json(),
+    }
+
+
+WORDS = {"refused": "not messages", "duplicates": "duplicates dropped"}
+"""How counts are called, if not by their names."""
+
+
+def summary_line(result: Result, names: Sequence[str]) -> str:
+    """A line with these counts, but for those that are 0."""
+    words = [f"messages {result.progress.taken:,}", f"delivered {result.count('delivered'):,}"]
+    words += [f"{WORDS.get(name, name)} {result.count(name):,}" for name in names if result.count(name)]
+    if result.books.unreadable_files:
+        words.append(f"unreadable files {result.books.unreadable_files:,}")
+    return f"{', '.join(words)} → {result.asked.sink}"
+
+
+def say_more(result: Result) -> None:
+    """What a user may want to know besides the counts."""
+    for name, new in result.renamed.items():
+        say(f"column {printable(name)} of the input is kept as {printable(new)}")
+    for gap in result.gaps:
+        place = f"topic {printable(gap['topic'])}, partition {gap['partition']}"
+        say(f"{place}: offsets {gap['from']} to {gap['to'] - 1} were gone and were skipped")
+    for path, why in result.progress.unreadable.items():
+        say(f"{printable(path)} cannot be read and was left out: {why}")
+
+
+def check_books(books: Books) -> None:
+    if not books.balance:
+        raise BadInput(
+            f"the books do not balance, so messages were lost or duplicated: {books}; keep the checkpoint "
+            "and the sink as they are, and report this"
+        )

@@ -18,7 +18,7 @@ LOADED = (
     "causet.spark.batch.audit",
     "causet.spark.streams.deliver",
     "causet.spark.batch.explain",
-    "causet.spark.streams.merge_stream",
+    "causet.spark.streams.merge.merge",
     "causet.spark.batch.verify",
 )
 

@@ -64,7 +64,7 @@ def sentence_for(error: BaseException) -> str | None:
     What a worker of ours refused is passed on as it said it.
     """
     text = text_of(error)
-    told = re.search(r"^causet\.model\.BadInput: (.+)$", text, re.MULTILINE)
+    told = re.search(rf"^{re.escape(BadInput.__module__)}\.BadInput: (.+)$", text, re.MULTILINE)
     if told:
         return told[1]
     for pattern, sentence in SENTENCES:

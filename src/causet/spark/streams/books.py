@@ -3,7 +3,7 @@
     held before + read = delivered + flagged + late + diverted + conflicts + duplicates + heartbeats + held
 
 `read` is counted where rows are read, everything else where their fate is decided. A run whose books do not
-balance has lost or doubled something.
+balance has lost or duplicated something.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+OBSERVED = "causet"
+"""The name of the metrics that a query reports for every batch."""
 READ = "read"
 CONFLICTS, DUPLICATES, HEARTBEATS = "conflicts", "duplicates", "heartbeats"
 SKIPPED = "skipped"
@@ -19,7 +21,7 @@ SKIPPED = "skipped"
 OUTCOMES = ("delivered", "flagged", "late", "diverted", CONFLICTS, DUPLICATES, HEARTBEATS)
 """What can become of a row that is not held any longer."""
 REFUSED = "refused"
-"""Of those that are diverted, rows that are not messages."""
+"""Diverted rows that are not messages."""
 
 
 @dataclass(frozen=True)

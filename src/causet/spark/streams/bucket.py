@@ -23,11 +23,9 @@ from causet.kernels.streams.fingerprints import fingerprints, payload_columns
 from causet.kernels.streams.holding import AHEAD, NOWHERE, Holding, Messages, Outcome, key_of
 from causet.kernels.streams.marks import Marks, Store
 from causet.spark.streams.books import CONFLICTS, DUPLICATES, HEARTBEATS, READ, REFUSED
-from causet.spark.streams.pack import FAULT, OWN, SIZE, from_blob, in_one_piece, text_column
-from causet.spark.streams.state import Segments
+from causet.spark.streams.pack import FAULT, OWN, SIZE, Array, from_blob, in_one_piece, text_column
+from causet.spark.streams.state import Segments, named_row
 from causet.stamp import HEARTBEAT, MOST_SEQUENCE
-
-Array = np.ndarray[Any, Any]
 
 STATUS = {
     release.DELIVERED: DELIVERED,
@@ -40,9 +38,10 @@ ADDED = ("receiver", "index", "status", "waited", "missing", "problem")
 COUNTS = (READ, DELIVERED, FLAGGED, LATE, DIVERTED, REFUSED, CONFLICTS, DUPLICATES, HEARTBEATS, "caused")
 """What is counted, see `books`; and of the messages that came, those that name a cause."""
 MALFORMED = "malformed"
-"""The column of lines that are no JSON, where messages come from files."""
+"""The column of lines that are not JSON, where messages come from files."""
 RECEIVER, NUMBER = f"{OWN}receiver", f"{OWN}number"
-"""Columns beside those of the user: the receiver as text; the sequence as a number, if it is none."""
+"""Columns beside those of the user: the receiver as a string; the sequence as a number, if it is
+another type."""
 ALL = "all"
 """The receiver, where there is only one."""
 FAR_BACK = -(2**62)
@@ -56,14 +55,14 @@ _MISSING = pa.map_(pa.string(), pa.int64())
 
 @dataclass(frozen=True)
 class Settings:
-    """What a deliverer is told. Those in `fixed` cannot change between runs of the same checkpoint."""
+    """The settings of `deliver` for messages with certain columns. Times are in ms."""
 
     policy: str
     patience: int | None
     horizon: int
     by: str | None
     receiver: str | None
-    """the column of the receiver as text; None where there is only one"""
+    """the column of the receiver as a string; None where there is only one"""
     source: str
     sequence: str
     causes: str | None
@@ -81,6 +80,7 @@ class Settings:
 
     @property
     def fixed(self) -> str:
+        """What cannot change between runs of the same checkpoint."""
         return json.dumps(
             {"by": self.by, "buckets": self.buckets, "numbers": "parent" if self.parent else "sequence"}
         )
@@ -128,11 +128,11 @@ class Bucket:
             settings.parent is not None,
         )
         if len(self.holding) > settings.most_held:
-            blocked = self._blocked()[1].told(settings)
+            blocked = self._blocked()[1].words(settings)
             raise BadInput(
                 f"{len(self.holding):,} messages are held, and most_held = {settings.most_held:,}; the "
-                f"oldest waits for {blocked}. Find out why that does not come, raise the limit, or begin "
-                "anew with flag or divert after some patience"
+                f"oldest waits for {blocked}. Find out why that does not come, raise the limit, or start "
+                "over with flag or divert after some patience"
             )
         self._counts[DUPLICATES] += outcome.duplicates
         problems = {
@@ -161,14 +161,14 @@ class Bucket:
         self.segments.keep(before, self.holding.place)
 
     def was_read(self, rows: int) -> None:
-        """So many rows were read, for this bucket or another one."""
+        """Count rows that were read, for this bucket or another one."""
         self._counts[READ] += rows
 
     def report(self) -> dict[str, Any]:
         oldest, wanted = self._blocked() if len(self.holding) else (None, None)
         blocked = None
         if wanted is not None:
-            blocked = wanted.told(self.settings)
+            blocked = wanted.words(self.settings)
             if self.holding.is_noted(wanted.key(), wanted.number):
                 blocked += ", which was diverted"
         return {
@@ -181,7 +181,7 @@ class Bucket:
         }
 
     def _blocked(self) -> tuple[int, Wanted]:
-        """Of those that wait for something that is not here: when the oldest came, and what it waits for."""
+        """When the oldest that waits for something that is not here came, and what it waits for."""
         at, which, number = self.holding.oldest_blocked()
         row = self.segments.taken(self.holding.place[at : at + 1])
         if which == NOWHERE:
@@ -204,7 +204,7 @@ class Wanted(NamedTuple):
         """By which its stream is known."""
         return key_of(self.receiver, self.domain, self.source)
 
-    def told(self, settings: Settings) -> str:
+    def words(self, settings: Settings) -> str:
         name = printable(self.source) if settings.parent else f"{printable(self.source)}:{self.number}"
         return name if self.receiver == ALL else f"{name} at {printable(self.receiver)}"
 
@@ -228,9 +228,7 @@ def _first_missed(rows: pa.Table, settings: Settings) -> Wanted | None:
 def _place_of(aside: pa.Table, settings: Settings) -> str:
     """Which row is not a message, and why: the first one of these."""
     first = aside.slice(0, 1).to_pylist()[0]
-    names = ("topic", "partition", "offset", settings.source, settings.sequence, MALFORMED)
-    known = {name: first[name] for name in names if first.get(name) is not None}
-    about = ", ".join(f"{name} {printable(str(value))}" for name, value in known.items())
+    about = named_row(first, settings.source, settings.sequence, MALFORMED)
     return f"a row ({about or 'all of it null'}) {first['problem']}"
 
 
@@ -238,7 +236,7 @@ def _place_of(aside: pa.Table, settings: Settings) -> str:
 
 
 class Taken(NamedTuple):
-    """The rows of a table, told apart."""
+    """The rows of a table, sorted by what they are."""
 
     messages: Messages
     refused: dict[int, str]

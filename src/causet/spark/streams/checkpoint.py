@@ -1,9 +1,9 @@
-"""The folder in which a query keeps what it needs to go on: Spark's checkpoint, and what it was asked.
+"""The checkpoint of a query: a folder with what it needs to continue, Spark's checkpoint included.
 
     DIR/causet.json          version, command, the settings that cannot change, and those of the last batch
     DIR/name                 the name of the query, by which its sink knows it
     DIR/spark                Spark's own: offsets, commits, state
-    DIR/ends                 moments at which the input was said to have ended
+    DIR/ends                 times at which the input ended
     DIR/verdicts/BATCH.json  files that a batch leaves out because they cannot be read
 
 A checkpoint of another version, command or setting is refused with what to do; Spark itself refuses other
@@ -42,7 +42,7 @@ VERSION = 2
 MOST_LOGS = 1000
 """Logs of files that a batch may have, before all of them are read."""
 IN_SINK = "_checkpoint"
-"""The name of a default checkpoint. Readers of the sink leave out names that begin so."""
+"""The name of a default checkpoint. Readers of the sink ignore names that begin with an underscore."""
 
 
 def default_checkpoint(command: str, source: str, sink: str) -> Path:
@@ -189,7 +189,7 @@ class Checkpoint:
         self._write("causet.json", json.dumps({**kept, **about, "settings": dict(settings or {})}))
 
     def _write(self, name: str, text: str) -> None:
-        """Write a file that is there as a whole or not at all."""
+        """Write a file completely or not at all."""
         file = self.folder / name
         beside = file.with_name(f".{file.name}.new")
         try:
@@ -269,25 +269,25 @@ class Checkpoint:
         committed = max(_numbers(self.spark / "commits"), default=-1)
         ends = sorted(_numbers(self.ends))
         with suppress(OSError):
-            for moment in ends[:-1]:
-                (self.ends / f"{moment}.json").unlink()
+            for ended in ends[:-1]:
+                (self.ends / f"{ended}.json").unlink()
             for batch in _numbers(self.folder / "verdicts"):
                 if batch <= committed:
                     (self.folder / "verdicts" / f"{batch}.json").unlink()
 
-    def end(self, moment: int) -> None:
-        """Say that the patience of everything that came until this moment has ended."""
-        self._tell(moment, str(moment))
+    def end(self, now: int) -> None:
+        """Record that the patience of everything that came until this time, in ms, has ended."""
+        self._signal(now, str(now))
 
-    def wake(self, moment: int) -> None:
+    def wake(self, now: int) -> None:
         """Let a batch run in every bucket, though nothing came: settings have changed what may leave."""
-        self._tell(moment, "null")
+        self._signal(now, "null")
 
-    def _tell(self, moment: int, ended: str) -> None:
+    def _signal(self, now: int, ended: str) -> None:
         self.ends.mkdir(parents=True, exist_ok=True)
-        beside = self.ends / f".{moment}"
+        beside = self.ends / f".{now}"
         beside.write_text(f'{{"ended": {ended}}}\n')
-        beside.replace(self.ends / f"{moment}.json")
+        beside.replace(self.ends / f"{now}.json")
 
 
 def _numbers(folder: Path) -> list[int]:
@@ -315,7 +315,7 @@ def read_checkpoint(folder: Path) -> dict[str, Any] | None:
             f"{folder}/causet.json is damaged; begin with a new checkpoint and a new sink"
         ) from None
     if not isinstance(found, dict) or not isinstance(found.get("version"), int):
-        raise BadInput(f"{folder}/causet.json is not a checkpoint's")
+        raise BadInput(f"{folder}/causet.json is not the file of a checkpoint")
     if found["version"] != VERSION:
         raise BadInput(
             f"{folder} is a checkpoint of version {found['version']}, and this release reads version "

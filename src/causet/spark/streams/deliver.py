@@ -13,8 +13,9 @@ crash does the same.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ from causet.durations import milliseconds
 from causet.errors import BadInput, quote
 from causet.kernels.streams.holding import Holding
 from causet.spark.columns import quoted
-from causet.spark.streams.books import READ
+from causet.spark.streams.books import OBSERVED, READ
 from causet.spark.streams.bucket import (
     ADDED,
     ALL,
@@ -40,7 +41,7 @@ from causet.spark.streams.bucket import (
     Settings,
     receivers_of,
 )
-from causet.spark.streams.clashes import without_clashes
+from causet.spark.streams.held import how_many_held
 from causet.spark.streams.pack import (
     BUCKET,
     ENDED,
@@ -53,10 +54,9 @@ from causet.spark.streams.pack import (
     Blobs,
     Pack,
     Unpack,
-    in_workers,
     packed_batch,
 )
-from causet.spark.streams.parquet import ParquetFiles, buckets_of, is_direct
+from causet.spark.streams.parquet import Messages, buckets_of
 from causet.spark.streams.state import ROWS_OF_SEGMENT, SEGMENT, Holder, as_blobs, use_rocks
 from causet.stamp import DOMAIN, MOST_SEQUENCE
 
@@ -72,8 +72,6 @@ them came, what that waits for (in words and as JSON), a cause that a message le
 _NOTHING = dict.fromkeys(("held", "oldest", "blocked", "wanted", "missed", *COUNTS))
 NOW = "now"
 """The time of a batch, in ms."""
-OBSERVED = "causet"
-"""The name of the metrics that a query reports for every batch."""
 
 
 def deliver(
@@ -93,7 +91,7 @@ def deliver(
     """Deliver messages in causal order, for `messages.transform(deliver(…))`.
 
     The messages have the columns `source`, `sequence` and `deps` (packed bytes or a map source → sequence) or
-    `causaldeps` (the same as JSON text); or, with `parent`, the columns `id` and the one that `parent` names.
+    `causaldeps` (the same as JSON); or, with `parent`, the columns `id` and the one that `parent` names.
 
     :param missing: what to do about a cause that does not come: `wait`, `flag` or `divert`.
     :param patience: for `flag` and `divert`, how long a message waits: `"10 minutes"`, or seconds. The end of
@@ -101,13 +99,14 @@ def deliver(
     :param by: the column of the receiver; without it there is one receiver, `all`.
     :param horizon: how long to remember causes that were given up, and what was diverted; with `parent`, also
         the ids of delivered messages.
-    :param buckets: receivers are spread over so many; fixed for a checkpoint.
-    :param most_held: messages that one bucket holds at most, before the query ends with an error.
+    :param buckets: the number of buckets of state, over which receivers are spread; fixed for a checkpoint.
+    :param most_held: the maximum number of messages that one bucket holds; above it the query ends with an
+        error.
     :param lost: messages that will never come, as (source, sequence); with `parent`, (id, 1). What waits for
         one of them is delivered and flagged. They are remembered.
     :param strict: end with an error at a row that is not a message, instead of diverting it.
-    :param most_bytes: the largest message that the sink takes; the rows say in `__causet_size` how large they
-        are.
+    :param most_bytes: the largest message that the sink takes; the column `__causet_size` has the size of
+        each row.
     :param ends: a streaming DataFrame with a column `ended` of timestamps, in ms since 1970: for what came up
         to then, patience has ended.
 
@@ -115,36 +114,21 @@ def deliver(
     that has one of these names is kept as `input_receiver`, and so on. Where there is a column
     `causaldomain`, sources number their messages within each domain.
     """
-    if missing not in POLICIES:
-        raise BadInput(f"missing = {quote(missing)}: must be wait, flag or divert")
-    if (missing == WAIT) != (patience is None):
-        raise BadInput(
-            "patience belongs to flag and divert"
-            if missing == WAIT
-            else f"{missing} needs a patience, such as 10m"
-        )
-    if not 1 <= buckets <= 1 << 16:
-        raise BadInput(f"buckets = {buckets}: there can be 1 to 65,536")
-    waits = None if patience is None else milliseconds("patience", patience)
     given_up = tuple((str(source), int(number)) for source, number in lost)
-    for source, number in given_up:
-        if not 1 <= number <= MOST_SEQUENCE:
-            raise BadInput(f"lost = {source}:{number}: numbers are between 1 and {MOST_SEQUENCE}")
-    remembered = milliseconds("horizon", horizon)
     return Deliver(
-        missing, waits, remembered, by, parent, buckets, most_held, given_up, strict, most_bytes, ends
+        missing, patience, by, parent, horizon, buckets, most_held, given_up, strict, most_bytes, ends
     )
 
 
 @dataclass(frozen=True)
 class Deliver:
-    """What `deliver` gives: rows in, rows out. Times are in ms."""
+    """The settings of `deliver`, as they were given, and what it makes of messages: rows in, rows out."""
 
     missing: str
-    patience: int | None
-    horizon: int
+    patience: str | int | float | None
     by: str | None
     parent: str | None
+    horizon: str | int | float
     buckets: int
     most_held: int
     lost: tuple[tuple[str, int], ...]
@@ -152,49 +136,107 @@ class Deliver:
     most_bytes: int | None
     ends: DataFrame | None
 
+    command = "deliver"
+
+    def __post_init__(self) -> None:
+        """BadInput if the settings do not go together."""
+        if self.missing not in POLICIES:
+            raise BadInput(f"missing = {quote(self.missing)}: must be wait, flag or divert")
+        if (self.missing == WAIT) != (self.patience is None):
+            raise BadInput(
+                "patience belongs to flag and divert"
+                if self.missing == WAIT
+                else f"{self.missing} needs a patience, such as 10m"
+            )
+        if not 1 <= self.buckets <= 1 << 16:
+            raise BadInput(f"buckets = {self.buckets}: there can be 1 to 65,536")
+        for source, number in self.lost:
+            if not 1 <= number <= MOST_SEQUENCE:
+                raise BadInput(f"lost = {source}:{number}: numbers are between 1 and {MOST_SEQUENCE}")
+        self._milliseconds()
+
+    def _milliseconds(self) -> tuple[int | None, int]:
+        """Patience and horizon."""
+        patience = None if self.patience is None else milliseconds("patience", self.patience)
+        return patience, milliseconds("horizon", self.horizon)
+
     def __call__(self, messages: DataFrame) -> DataFrame:
         return self.blobs(messages).rows()
 
-    def blobs(self, messages: DataFrame | ParquetFiles) -> Blobs:
-        """The rows as blobs, for a sink that can write these."""
-        messages, settings, renamed = self.settled(messages)
-        rows = messages.rows if isinstance(messages, ParquetFiles) else messages
-        files = messages if isinstance(messages, ParquetFiles) else None
-        packed = _packed(rows, settings, files)
-        found = _operator(packed, settings, rows.isStreaming, self.ends)
-        return Blobs(found.select(ROWS), Unpack(ROWS), _with_added(rows.schema), renamed)
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """The settings that cannot change for a checkpoint: patience needs a source of ticks, and the sources
+        of a checkpoint are fixed."""
+        policy = WAIT if self.missing == WAIT else "flag or divert"
+        return {"by": self.by, "parent": self.parent, "buckets": self.buckets, "missing": policy}
 
-    def settled(
-        self, messages: DataFrame | ParquetFiles
-    ) -> tuple[DataFrame | ParquetFiles, Settings, dict[str, str]]:
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that may change from run to run, as JSON has them."""
+        names = ("missing", "patience", "horizon", "lost", "strict", "most_bytes")
+        return {name: getattr(self, name) for name in names}
+
+    def changed(self, settings: Mapping[str, Any], ends: DataFrame | None = None) -> Deliver:
+        """The same with other `settings`."""
+        lost = tuple((source, number) for source, number in settings.get("lost", self.lost))
+        return replace(self, **{**settings, "lost": lost}, ends=ends)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that the settings name."""
+        return [name for name in (self.by, self.parent) if name is not None]
+
+    @property
+    def ends_with_input(self) -> bool:
+        """Whether the end of the input ends all patience."""
+        return self.missing != WAIT
+
+    @property
+    def wakes(self) -> bool:
+        """Whether the settings may release messages although nothing arrives."""
+        return bool(self.lost)
+
+    def held(self, spark: SparkSession, state: Path) -> int:
+        return how_many_held(spark, state)
+
+    def blobs(self, messages: DataFrame | Messages) -> Blobs:
+        """The rows as blobs, for a sink that can write these."""
+        whole, settings, renamed = self.settled(messages)
+        found = _operator(_packed(whole, settings), settings, whole.rows.isStreaming, self.ends)
+        return Blobs(found.select(ROWS), Unpack(ROWS), _with_added(whole.rows.schema), renamed)
+
+    def settled(self, messages: DataFrame | Messages) -> tuple[Messages, Settings, dict[str, str]]:
         """The messages, with other names for columns that have the name of one that is added; the settings
         for them; and these names."""
-        messages, renamed = without_clashes(messages, [name for name in ADDED if name != self.by])
-        rows = messages.rows if isinstance(messages, ParquetFiles) else messages
+        whole, renamed = Messages.of(messages).without_clashes([name for name in ADDED if name != self.by])
+        rows = whole.rows
         by, parent = (None if name is None else renamed.get(name, name) for name in (self.by, self.parent))
-        columns = _columns(rows, by, parent)
+        source, sequence, causes = _columns(rows, by, parent)
         text = by is not None and isinstance(rows.schema[by].dataType, T.StringType)
         numbered = parent is None and DOMAIN in rows.columns
+        patience, horizon = self._milliseconds()
         settings = Settings(
-            self.missing,
-            self.patience,
-            self.horizon,
-            by,
-            None if by is None else by if text else RECEIVER,
-            *columns,
-            parent,
-            self.buckets,
-            self.most_held,
-            DOMAIN if numbered and isinstance(rows.schema[DOMAIN].dataType, T.StringType) else None,
-            self.lost,
-            self.strict,
-            self.most_bytes,
+            policy=self.missing,
+            patience=patience,
+            horizon=horizon,
+            by=by,
+            receiver=None if by is None else by if text else RECEIVER,
+            source=source,
+            sequence=sequence,
+            causes=causes,
+            parent=parent,
+            buckets=self.buckets,
+            most_held=self.most_held,
+            domain=DOMAIN if numbered and isinstance(rows.schema[DOMAIN].dataType, T.StringType) else None,
+            lost=self.lost,
+            strict=self.strict,
+            most_bytes=self.most_bytes,
         )
-        return messages, settings, renamed
+        return whole, settings, renamed
 
 
 def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[str, str, str | None]:
-    """The columns of source, sequence and causes; BadInput if one is not there, or of no use."""
+    """The columns of source, sequence and causes; BadInput if one is missing, or has an unsuitable type."""
     names = messages.columns
     theirs = [name for name in names if name != MALFORMED and not name.startswith(OWN)]
     for name in names:
@@ -211,13 +253,13 @@ def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[s
         return name
 
     if by is not None:
-        need(by, (T.StringType, T.IntegralType), "text")
+        need(by, (T.StringType, T.IntegralType), "a string")
     if parent is not None:
-        need("id", (T.StringType,), "text")
-        need(parent, (T.StringType, T.ArrayType), "text or a list of texts")
+        need("id", (T.StringType,), "a string")
+        need(parent, (T.StringType, T.ArrayType), "a string or a list of strings")
         return "id", "id", parent
-    need("source", (T.StringType,), "text")
-    need("sequence", (T.IntegralType, T.StringType), "text or an integer of 64 bits")
+    need("source", (T.StringType,), "a string")
+    need("sequence", (T.IntegralType, T.StringType), "a string or a 64-bit integer")
     if "deps" in names:
         return (
             "source",
@@ -225,23 +267,24 @@ def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[s
             need("deps", (T.BinaryType, T.MapType), "packed bytes or a map source → sequence"),
         )
     if "causaldeps" in names:
-        return "source", "sequence", need("causaldeps", (T.StringType,), "JSON text")
-    raise BadInput(f"messages need a column 'deps' or 'causaldeps'; there are {', '.join(theirs)}")
+        return "source", "sequence", need("causaldeps", (T.StringType,), "a JSON string")
+    columns = f"{quote('deps')} or {quote('causaldeps')}"
+    raise BadInput(f"messages need a column {columns}; there are {', '.join(theirs)}")
 
 
 # ---------------------------------------------------------------- the pipeline
 
 
-def _packed(messages: DataFrame, settings: Settings, files: ParquetFiles | None) -> DataFrame:
-    """Messages, cut by bucket. From files that have the columns as they are needed, without Spark's rows."""
+def _packed(messages: Messages, settings: Settings) -> DataFrame:
+    """Messages, cut by bucket."""
+    rows = messages.rows
     receiver = F.lit(ALL) if settings.by is None else F.col(quoted(settings.by)).cast("string")
     bucket = F.pmod(F.xxhash64(F.coalesce(receiver, F.lit(""))), F.lit(settings.buckets)).cast("int")
     extra = [receiver.alias(RECEIVER)] if settings.receiver == RECEIVER else []
-    if settings.parent is None and not isinstance(messages.schema[settings.sequence].dataType, T.LongType):
+    if settings.parent is None and not isinstance(rows.schema[settings.sequence].dataType, T.LongType):
         extra.append(F.expr(f"try_cast({quoted(settings.sequence)} as bigint)").alias(NUMBER))
-    if files is not None and is_direct(files) and not extra:
-        return files.through(WithBucket(settings), Pack(), PACKED)
-    return in_workers(messages.select(bucket.alias(f"{OWN}bucket"), *extra, "*"), Pack(), PACKED)
+    by_spark = rows.select(bucket.alias(f"{OWN}bucket"), *extra, "*")
+    return messages.packed(Pack(), PACKED, by_spark, WithBucket(settings), not extra)
 
 
 @dataclass(frozen=True)
@@ -287,32 +330,32 @@ def _now(streaming: bool) -> Column:
 def _ticks(spark: SparkSession, buckets: int) -> DataFrame:
     """With every batch, for every bucket, whether anything came or not: so patience ends by itself.
 
-    There is always a next batch, then, as with Spark's own timers; how often is for the query's trigger to
-    say. Of Spark's sources this one also knows how to end when all that is available was read.
+    So there is always a next batch, as with Spark's own timers; the query's trigger decides how often. Of
+    Spark's sources, this one also knows how to end when all that is available was read.
     """
     beats = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1)
     ticking = beats.option("numPartitions", 1).load()
     return _to_all(ticking.select(F.lit(None).cast("long").alias("ended")), buckets)
 
 
-def _to_all(moments: DataFrame, buckets: int) -> DataFrame:
-    return moments.mapInArrow(ToAll(buckets), PACKED)
+def _to_all(ends: DataFrame, buckets: int) -> DataFrame:
+    return ends.mapInArrow(ToAll(buckets), PACKED)
 
 
 @dataclass(frozen=True)
 class ToAll:
-    """Tells all buckets the latest of moments."""
+    """Sends the latest end of the input to all buckets."""
 
     buckets: int
 
     def __call__(self, batches: Batches) -> Batches:
         latest: int | None = None
-        told = 0
+        rows = 0
         for batch in batches:
-            told += batch.num_rows
+            rows += batch.num_rows
             for ended in batch.column(0).drop_null().to_pylist():
                 latest = max(ended, latest or 0)
-        if told:
+        if rows:
             yield packed_batch(list(range(self.buckets)), latest, [None] * self.buckets)
 
 

@@ -1,9 +1,9 @@
 """File sink of a stream: every batch exactly once, across crashes and for any reader.
 
 Spark's own file sink is exact only for readers that know its log: others see the files of a batch that was
-run again twice. Here the files of a batch have names that follow from its number, and a batch that is run
-again, which gives the same rows, replaces them one by one. So any tool that lists the folder finds
-every row once:
+run again as duplicates. Here the files of a batch have names that follow from its number, and a batch that
+is run again, which gives the same rows, replaces them one by one. So any tool that lists the folder finds
+every row exactly once:
 
     SINK/batch-0000000012-00000.parquet     rows of batch 12, those of a receiver in one file, by index
     SINK-diverted/…                         messages that left by the side
@@ -33,9 +33,9 @@ from causet.spark.write.folder import FORMS, fit_for
 
 ASIDE = "__causet_aside"
 MARK = "_causet.json"
-"""The file that names the query whose sink a folder is. Readers leave out names that begin so."""
+"""The file that names the query whose sink a folder is. Readers ignore names with an underscore."""
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
-"""What file systems without hard links say."""
+"""Error numbers of file systems without hard links."""
 _PART = re.compile(r"part-(\d+)-.*?(?:-c(\d+))?(?:\.\w+)*")
 
 
@@ -77,7 +77,7 @@ class FileSink:
                 _check_owner(folder, owner, name)
             elif not fresh:
                 raise BadInput(
-                    f"{folder} has lost {MARK}, the mark of its query: it was removed or made anew, and rows "
+                    f"{folder} has lost {MARK}, the mark of its query: it was removed or recreated, and rows "
                     "may be missing; put it back as it was, or begin with a new checkpoint and a new sink"
                 )
             elif _rows_in(folder):
@@ -188,9 +188,9 @@ def _check_owner(folder: Path, owner: Mapping[str, str], name: str) -> None:
     if Path(checkpoint).is_dir():
         raise BadInput(f"{whose}: go on with --checkpoint {checkpoint}, or name another folder")
     raise BadInput(
-        f"{whose}, whose checkpoint {checkpoint} is gone: without it, rows would be written twice; put it "
+        f"{whose}, whose checkpoint {checkpoint} is gone: without it, rows would be duplicated; put it "
         f"back, name another folder, or remove both {folder.name.removesuffix('-diverted')} and "
-        f"{folder.name.removesuffix('-diverted')}-diverted to begin anew"
+        f"{folder.name.removesuffix('-diverted')}-diverted to start over"
     )
 
 

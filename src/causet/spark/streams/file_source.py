@@ -1,8 +1,8 @@
-"""Where a stream's messages come from, if from files: JSON Lines or Parquet, in a folder that may grow.
+"""File source of a stream: JSON Lines or Parquet, in a folder that may grow.
 
 The columns of a folder are found out once, when a query begins, and kept with its checkpoint: a stream has
 one schema. A line that is not a message is not lost: it stands in the column `malformed`. A damaged file is
-left out as a whole, once `verdicts` has said so.
+left out as a whole, once `verdicts` has found it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import time
 import unicodedata
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -32,14 +32,14 @@ from causet.errors import BadInput, printable, reason
 from causet.files import MARK
 from causet.spark.start.errors import from_spark
 from causet.spark.streams.json_lines import VALUE, columns_in, fits, parsed
-from causet.spark.streams.pack import FAULT, OWN
-from causet.spark.streams.parquet import ONLY_NAMES, ParquetFiles, said
+from causet.spark.streams.pack import FAULT
+from causet.spark.streams.parquet import ONLY_NAMES, Messages, why_unreadable
 
 JSON_NAMES, PARQUET_NAMES = (".jsonl", ".json", ".ndjson", ".jsonl.gz", ".json.gz"), (".parquet",)
 PATTERNS = {"jsonl": "*.{jsonl,json,ndjson,jsonl.gz,json.gz}", "parquet": "*.parquet"}
 PARQUET_MARK = b"PAR1"
 PER_BATCH = 1000
-"""Files that one batch takes."""
+"""Maximum number of files per batch."""
 
 
 def inputs(path: Path) -> list[tuple[str, Path]]:
@@ -102,25 +102,24 @@ def has_columns_in_names(path: Path) -> bool:
     return True in named
 
 
-def await_form(path: Path, follow: bool, idle: Callable[[], None] = lambda: None) -> str:
+def await_form(path: Path, follow: bool) -> str:
     """The form, as soon as there is a file; without `follow`, BadInput if there is none."""
     while (form := form_of(path)) is None:
         if not follow:
             raise BadInput(f"{path}: there is no .jsonl or .parquet file in it")
-        idle()
         time.sleep(0.5)
     return form
 
 
 Reader = TypeVar("Reader", DataFrameReader, DataStreamReader)
 LOOKED_AT = 1000
-"""Lines of a file, to see what is in it."""
+"""Lines of a file that are read to see what is in it."""
 
 
 def check_messages(path: Path) -> None:
     """BadInput if nothing that is there can be read, or looks like a message.
 
-    One bad line or one damaged file is no reason to refuse the others: each is found in its batch.
+    One bad line or one damaged file does not stop the others: each is found in its batch.
     """
     found = inputs(path)
     for _, file in found:
@@ -161,8 +160,10 @@ def _check_lines(path: Path, files: list[Path]) -> None:
                 first_bad = f"{printable_path(file)}, line {number} is not one"
         if seen >= LOOKED_AT:
             return  # what comes behind these is not known
-    told = first_bad or f"{printable_path(files[0])} has no line that can be read"
-    raise BadInput(f"{path}: there is no message in it; a message is a line with a JSON object, and {told}")
+    example = first_bad or f"{printable_path(files[0])} has no line that can be read"
+    raise BadInput(
+        f"{path}: there is no message in it; a message is a line with a JSON object, and {example}"
+    )
 
 
 def _parquet_fault(file: Path) -> str | None:
@@ -173,7 +174,7 @@ def _parquet_fault(file: Path) -> str | None:
             return "is empty"
         stream.seek(max(size - 4, 0))
         if size < 12 or begin != PARQUET_MARK or stream.read(4) != PARQUET_MARK:
-            return "is no Parquet file, or only a part of one"
+            return "is not a Parquet file, or only a part of one"
     return None
 
 
@@ -206,7 +207,7 @@ def schema_of(spark: SparkSession, path: Path, form: str) -> T.StructType:
 
 
 def _parquet_columns(spark: SparkSession, path: Path) -> T.StructType:
-    """The columns of all files; of two that disagree about a column, what the first one says.
+    """The columns of all files; where two disagree about a column, the first one wins.
 
     BadInput, with the first file, if none of them can be read.
     """
@@ -242,14 +243,14 @@ def _none_readable(files: list[Path]) -> BadInput:
     try:
         pq.read_schema(files[0])
     except (pa.ArrowException, OSError) as error:
-        return BadInput(f"{printable_path(files[0])} cannot be read: {said(error)}")
+        return BadInput(f"{printable_path(files[0])} cannot be read: {why_unreadable(error)}")
     for field in pq.read_schema(files[0]):
         if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
             return BadInput(
                 f"{printable_path(files[0])} cannot be read: column {printable(field.name)} has timestamps "
                 "in nanoseconds, which Spark does not read; write them in microseconds"
             )
-    return BadInput(f"{printable_path(files[0])} cannot be read: Spark knows no such columns")
+    return BadInput(f"{printable_path(files[0])} cannot be read: Spark cannot read its columns")
 
 
 def arriving(
@@ -278,11 +279,11 @@ def arriving_files(
     schema: T.StructType,
     per_batch: int = PER_BATCH,
     without: Collection[str] = (),
-) -> ParquetFiles:
+) -> Messages:
     """The messages in Parquet files as a stream, for workers that read them."""
     reader = _stream(spark, path, "parquet", per_batch, without).schema(ONLY_NAMES)
     files = _left(reader.format("binaryFile").load(_place(path)), without)
-    return ParquetFiles(files, arriving(spark, path, "parquet", schema, per_batch, without))
+    return Messages(arriving(spark, path, "parquet", schema, per_batch, without), files)
 
 
 def _left(found: DataFrame, without: Collection[str]) -> DataFrame:
@@ -303,12 +304,6 @@ def _encoded(path: str) -> str:
     )
 
 
-def columns_of(messages: DataFrame | ParquetFiles) -> T.StructType:
-    """The columns of messages, however they come; without our own."""
-    schema = (messages.rows if isinstance(messages, ParquetFiles) else messages).schema
-    return T.StructType([field for field in schema.fields if not field.name.startswith(OWN)])
-
-
 def _stream(
     spark: SparkSession, path: Path, form: str, per_batch: int, without: Collection[str]
 ) -> DataStreamReader:
@@ -320,7 +315,7 @@ def _stream(
 
 
 def _all_of(reader: Reader, path: Path, form: str) -> Reader:
-    """Of a folder, every file with a name of the form, in folders below it too, and none of them twice."""
+    """Of a folder, every file with a name of the form, in subfolders too, each of them once."""
     if path.is_file():
         return reader
     if not has_columns_in_names(path):

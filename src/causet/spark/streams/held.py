@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from pyspark.sql import functions as F
 
 from causet.kernels.streams.holding import Holding
 from causet.spark.streams.bucket import Settings, Wanted, causes_of, domains_of, receivers_of
-from causet.spark.streams.merge_stream import NEVER, Memory
+from causet.spark.streams.merge.memory import NEVER, Memory
 from causet.spark.streams.pack import from_blob, text_column
 from causet.spark.streams.state import ROW_MASK, SEGMENT_BITS
 
@@ -57,8 +58,19 @@ def held_messages(spark: SparkSession, checkpoint: Path, settings: Settings) -> 
 
 
 def _heads(spark: SparkSession, checkpoint: Path) -> Iterator[tuple[int, Holding]]:
-    for row in _state(spark, checkpoint, "head").select("key", "value").collect():
-        yield row["key"][0], Holding.from_bytes(row["value"]["memory"])
+    for bucket, memory in _memories(spark, checkpoint):
+        yield bucket, Holding.from_bytes(memory)
+
+
+def _memories(spark: SparkSession, checkpoint: Path) -> Iterator[tuple[int, bytes]]:
+    """The buckets, with what each remembers; none before the first batch is committed."""
+    heads = _state(spark, checkpoint, "head")
+    try:
+        heads.schema  # noqa: B018
+    except PySparkException:
+        return
+    for row in heads.select("key", "value").collect():
+        yield row["key"][0], row["value"]["memory"]
 
 
 def _segments(spark: SparkSession, checkpoint: Path, bucket: int) -> dict[int, pa.Table]:
@@ -70,15 +82,6 @@ def _segments(spark: SparkSession, checkpoint: Path, bucket: int) -> dict[int, p
 def _state(spark: SparkSession, checkpoint: Path, name: str) -> Any:
     reader = spark.read.format("statestore").option("stateVarName", name)
     return reader.load(f"file:{checkpoint.resolve()}")
-
-
-def has_state(spark: SparkSession, checkpoint: Path) -> bool:
-    """Whether a batch was ever committed."""
-    try:
-        _state(spark, checkpoint, "head").schema  # noqa: B018
-    except PySparkException:
-        return False
-    return True
 
 
 def _of_bucket(holding: Holding, segments: dict[int, pa.Table], settings: Settings) -> Iterator[Held]:
@@ -108,12 +111,12 @@ def _of_bucket(holding: Holding, segments: dict[int, pa.Table], settings: Settin
         for name, which, stream in unmet:
             wanted = Wanted(receiver, domain, name, which)
             waits.append(Wait(wanted, (stream, which) in here, holding.is_noted(wanted.key(), which)))
-        told = source if settings.parent is not None else f"{source}:{number}"
-        yield Held(receiver, told, int(holding.arrival[at]), waits)
+        message = source if settings.parent is not None else f"{source}:{number}"
+        yield Held(receiver, message, int(holding.arrival[at]), waits)
 
 
 def came_elsewhere(spark: SparkSession, checkpoint: Path, wanted: Iterable[Wanted]) -> dict[Wanted, str]:
-    """Of messages that are waited for, those that came for another receiver, and for which one.
+    """The messages that are waited for and came for another receiver, and for which one.
 
     Where the receivers are finer than the domain in which sources number their messages, that is what happens
     to nearly all of them.
@@ -130,13 +133,23 @@ def came_elsewhere(spark: SparkSession, checkpoint: Path, wanted: Iterable[Wante
     return found
 
 
-def merge_progress(spark: SparkSession, checkpoint: Path) -> tuple[int, int | None, dict[str, int]]:
-    """Of a merge: how many messages are held, up to where they were released, and how far each source is."""
+class MergeProgress(NamedTuple):
+    """How far a merge has come."""
+
+    held: int = 0
+    bound: int | None = None
+    """up to where messages were released"""
+    sources: Mapping[str, int] = MappingProxyType({})
+    """how far each source is: its largest r"""
+
+
+def merge_progress(spark: SparkSession, checkpoint: Path) -> MergeProgress:
+    """How far a merge has come, by its state."""
     held, bound, progress = 0, NEVER, dict[str, int]()
-    for row in _state(spark, checkpoint, "head").select("value").collect():
-        memory = Memory.from_bytes(row["value"]["memory"])
+    for _, data in _memories(spark, checkpoint):
+        memory = Memory.from_bytes(data)
         held += len(memory.place)
         bound = max(bound, memory.bound)
         for name, r in zip(memory.names, memory.progress.tolist(), strict=True):
             progress[name] = max(r, progress.get(name, NEVER))
-    return held, None if bound == NEVER else bound, progress
+    return MergeProgress(held, None if bound == NEVER else bound, progress)

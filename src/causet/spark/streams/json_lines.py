@@ -9,14 +9,12 @@ All of it is done by Spark, without a worker; what is wrong with a line is found
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from causet.errors import quote
-from causet.spark.columns import INPUT, quoted
+from causet.spark.columns import input_names, quoted
 from causet.spark.streams.bucket import MALFORMED
 from causet.spark.streams.pack import FAULT, OWN
 
@@ -25,7 +23,7 @@ VALUE = "value"
 MOST_NESTED = 50
 """Levels of objects and lists in a line. Arrow's format takes 64 levels of columns."""
 LIMITS = {"maxStringLen": str(2**31 - 1), "maxNumLen": str(2**31 - 1)}
-"""Otherwise a text of more than 20 million characters is an error."""
+"""Otherwise a string of more than 20 million characters is an error."""
 BLANK = " \t\r"
 MOST_SHOWN = 40
 """Characters of a value that is shown in a sentence."""
@@ -36,26 +34,11 @@ NUMBERS = frozenset({"sequence", "rc", "r"})
 _LINE, _RAW = f"{OWN}line", f"{OWN}raw"
 
 
-def kept_name(name: str, others: Iterable[str]) -> str:
-    """The name by which a column of the user is kept beside ours.
-
-    >>> kept_name("malformed", ["id"]), kept_name("malformed", ["input_malformed"]), kept_name("id", [])
-    ('input_malformed', 'input_input_malformed', 'id')
-    """
-    if name != MALFORMED and not name.startswith(OWN):
-        return name
-    taken = set(others)
-    while True:
-        name = INPUT + name
-        if name not in taken:
-            return name
-
-
 def columns_in(lines: DataFrame) -> T.StructType:
     """The columns of the JSON objects among the lines, as Spark finds them, with `malformed` at the end.
 
-    A known column whose values are not all of a kind that fits is read as text: then a value that does not
-    fit is a matter of its row.
+    A known column whose values are not all of a kind that fits is read as strings: then only the row of a
+    value that does not fit is refused.
     """
     objects = lines.where(_without_blanks().startswith("{") & F.is_valid_utf8(VALUE)).select(VALUE)
     reader = lines.sparkSession.read.options(**LIMITS, maxNestingDepth=str(MOST_NESTED))
@@ -66,10 +49,12 @@ def columns_in(lines: DataFrame) -> T.StructType:
             same = kinds.setdefault(field.name, field.dataType) == field.dataType
             if not same or not fits(field):  # an object can have a key twice
                 kinds[field.name] = T.StringType()
-    fields = []
-    for key, kind in kinds.items():
-        name = kept_name(key, kinds)
-        fields.append(T.StructField(name, kind, metadata={KEY: key} if name != key else None))
+    reserved = [MALFORMED, *(key for key in kinds if key.startswith(OWN))]
+    renamed = input_names(list(kinds), reserved, case_matters=True)
+    fields = [
+        T.StructField(renamed.get(key, key), kind, metadata={KEY: key} if key in renamed else None)
+        for key, kind in kinds.items()
+    ]
     return T.StructType([*fields, T.StructField(MALFORMED, T.StringType())])
 
 
@@ -126,10 +111,10 @@ def _read(text: Column, wanted: T.StructType, depth: int = MOST_NESTED) -> Colum
 
 
 def is_one_value(value: Column) -> Column:
-    """Whether nothing stands behind the object of a text. Only of texts that look so is it found out."""
-    # If the first closing brace is the last character, nothing can stand behind the object.
+    """Whether nothing follows the object in a string. It is checked only for strings that begin like one."""
+    # If the first closing brace is the last character, nothing can follow the object.
     flat = F.instr(value, "}") == F.length(F.rtrim(value, F.lit(BLANK)))
-    # One more value behind it is seen only if the line does not end the list itself.
+    # One more value after it is seen only if the line does not end the list itself.
     return flat | F.coalesce(F.size(_values(F.concat(value, F.lit(",0")))) == 2, F.lit(False))
 
 
@@ -143,7 +128,7 @@ def _has_half_a_pair(value: Column) -> Column:
 
 
 def _values(text: Column) -> Column:
-    """Values with commas between them, as texts; null if that is not what it is."""
+    """Values separated by commas, as strings; null if that is not what it is."""
     many = F.concat(F.lit("["), text, F.lit("]"))
     return F.from_json(many, "array<string>", LIMITS)
 

@@ -27,13 +27,13 @@ BLOB_ROWS, BLOB_BYTES = 1 << 18, 1 << 25
 OUT_ROWS, OUT_BYTES = 1 << 16, 1 << 25
 """Rows of a blob that leaves an operator, at most; and bytes, about."""
 OWN = "__causet_"
-"""Columns that begin so are ours."""
+"""The prefix of our own columns."""
 FAULT, SIZE = f"{OWN}fault", f"{OWN}size"
 """Why a row is not a message, where that was seen before the operator; and how many bytes it would take in
 the sink, where that has a limit."""
 BUCKET, ENDED, ROWS = "bucket", "ended", "rows"
 PACKED = f"{BUCKET} int, {ENDED} long, {READ} long, {ROWS} binary"
-"""A blob of messages for one bucket. A row without a blob only says that time goes by; `ended` is the moment
+"""A blob of messages for one bucket. A row without a blob only reports that time passes; `ended` is the time
 up to which patience has ended. `read` counts the rows that a packer was given, once each."""
 
 
@@ -58,7 +58,7 @@ def from_blob(blob: bytes) -> pa.Table:
 
 
 def together(batches: Batches) -> Iterator[list[pa.RecordBatch]]:
-    """Batches, as many at a time as are worth while and fit into memory."""
+    """Batches, in groups that are worth the effort and fit into memory."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -162,5 +162,5 @@ def in_one_piece(column: pa.ChunkedArray) -> Any:
 
 
 def text_column(column: pa.ChunkedArray) -> Any:
-    """A column of texts as one array, with 64-bit offsets."""
+    """A column of strings as one array, with 64-bit offsets."""
     return in_one_piece(column).cast(pa.large_string())

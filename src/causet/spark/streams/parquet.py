@@ -2,13 +2,13 @@
 
 Spark has rows; Parquet and the operators have columns. Between the two every value is copied by itself, once
 on the way in and once on the way out, which takes longer than the operators do. So where messages come from
-Parquet files, workers are told the names of the files, and read them; and where rows go into such files,
-workers write them. Spark still says which files are new, which batch they belong to and how it ended.
+Parquet files, workers get the names of the files, and read them; and where rows go into such files,
+workers write them. Spark still decides which files are new and which batch they belong to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,12 +27,13 @@ from xxhash import xxh64_intdigest
 from causet.delivery import DIVERTED
 from causet.errors import BadInput, quote, reason
 from causet.files import unwritable
-from causet.spark.streams.pack import Array, Batches, text_column, together
+from causet.spark.columns import input_names
+from causet.spark.streams.pack import Array, Batches, in_workers, text_column, together
 
 ONLY_NAMES = "path string, modificationTime timestamp, length long, content binary"
 """What Spark's reader of whole files gives; it reads only the content that is asked for."""
 READ_BYTES, READ_ROWS, PROBED_ROWS = 16 << 20, 1 << 16, 64
-"""Of a file at a time; and rows by which is seen how large they are."""
+"""What is read of a file at a time; and the rows by which their size is estimated."""
 ALIKE = (
     (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
     (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary),
@@ -64,12 +65,6 @@ SEED = 42
 """Of Spark's hash."""
 
 
-def is_direct(files: ParquetFiles) -> bool:
-    """Whether workers would read these files just as Spark does."""
-    capitals_count = files.rows.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
-    return capitals_count and is_plain(files.rows.schema)
-
-
 def is_plain(kind: T.DataType) -> bool:
     """Whether a column means the same to Spark, Arrow and Parquet."""
     if isinstance(kind, T.StructType):
@@ -90,31 +85,52 @@ def arrow_schema(schema: T.StructType, spark: SparkSession) -> pa.Schema:
 
 
 @dataclass(frozen=True)
-class ParquetFiles:
-    """A stream of Parquet files: their names, and the same as Spark's rows, where rows are needed."""
+class Messages:
+    """Messages as rows of Spark; and, where they come from Parquet files, the names of these files."""
 
-    files: DataFrame
     rows: DataFrame
+    files: DataFrame | None = None
     in_files: Mapping[str, str] = field(default_factory=dict)
     """the columns that have another name in the files, and that name"""
 
-    def renamed(self, names: Mapping[str, str]) -> ParquetFiles:
-        """The same messages, with other names for some columns."""
-        rows = self.rows.withColumnsRenamed(dict(names))
-        return replace(self, rows=rows, in_files={new: old for old, new in names.items()})
+    @classmethod
+    def of(cls, messages: DataFrame | Messages) -> Messages:
+        return messages if isinstance(messages, Messages) else cls(messages)
 
-    def through(
+    @property
+    def _case_matters(self) -> bool:
+        return self.rows.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+
+    def without_clashes(self, added: Sequence[str]) -> tuple[Messages, dict[str, str]]:
+        """The same messages, in which columns named like one that is added have other names; and these."""
+        names = input_names(self.rows.columns, added, self._case_matters)
+        if not names:
+            return self, {}
+        rows = self.rows.withColumnsRenamed(names)
+        return replace(self, rows=rows, in_files={new: old for old, new in names.items()}), names
+
+    def packed(
         self,
-        prepared: Callable[[pa.RecordBatch, int], pa.RecordBatch],
         pack: Callable[[Batches], Batches],
-        packed: str,
+        schema: str,
+        by_spark: DataFrame,
+        by_workers: Callable[[pa.RecordBatch, int], pa.RecordBatch],
+        as_they_are: bool,
     ) -> DataFrame:
-        """The rows of the files, read, prepared (with the time of the batch in ms) and packed by workers."""
-        schema = arrow_schema(self.rows.schema, self.rows.sparkSession)
-        there = pa.schema([each.with_name(self.in_files.get(each.name, each.name)) for each in schema])
-        task = FromFiles(there, schema.names, prepared, pack)
+        """The messages, packed by workers. Here it is decided who reads them: workers read Parquet files if
+        they read them as Spark would, and the operator needs no column that only Spark can make.
+
+        :param by_spark: the rows, with the columns that the operator needs beside them.
+        :param by_workers: adds these columns to rows of a file, at the time of the batch in ms.
+        :param as_they_are: whether `by_workers` is enough.
+        """
+        if self.files is None or not (as_they_are and self._case_matters and is_plain(self.rows.schema)):
+            return in_workers(by_spark, pack, schema)
+        wanted = arrow_schema(self.rows.schema, self.rows.sparkSession)
+        there = pa.schema([each.with_name(self.in_files.get(each.name, each.name)) for each in wanted])
         now = F.unix_millis(F.current_timestamp())
-        return self.files.select("path", now.alias("now")).mapInArrow(task, packed)
+        read = FromFiles(there, wanted.names, by_workers, pack)
+        return self.files.select("path", now.alias("now")).mapInArrow(read, schema)
 
 
 @dataclass(frozen=True)
@@ -142,12 +158,12 @@ def read(path: Path, schema: pa.Schema) -> Batches:
     try:
         yield from rows_of(path, schema)
     except (KeyError, pa.ArrowException, OSError) as error:
-        raise BadInput(f"{path} cannot be read: {said(error)}") from None
+        raise BadInput(f"{path} cannot be read: {why_unreadable(error)}") from None
 
 
 def rows_of(path: Path, schema: pa.Schema) -> Batches:
     """As `read`, with the exceptions as they come: of what cannot be opened, one that has an `errno`."""
-    path.open("rb").close()  # Python says more plainly why it cannot
+    path.open("rb").close()  # Python's error is plainer
     with pq.ParquetFile(path, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as file:
         there = file.schema_arrow
         wanted = [field.name for field in schema if field.name in there.names]
@@ -161,10 +177,10 @@ def rows_of(path: Path, schema: pa.Schema) -> Batches:
             yield pa.RecordBatch.from_arrays(columns, schema=schema)  # with the types of the schema
 
 
-def said(error: Exception) -> str:
+def why_unreadable(error: Exception) -> str:
     """Why a file could not be read."""
     if isinstance(error, KeyError):
-        return "a column stands in it twice"
+        return "it has two columns of one name"
     if isinstance(error, OSError) and error.errno is not None:
         return reason(error)
     return str(error).partition("\n")[0] or "it is damaged"
@@ -213,7 +229,7 @@ def buckets_of(names: pa.Array, buckets: int) -> Array:
 
 @dataclass(frozen=True)
 class ToFiles:
-    """Writes the rows of each task into a file of its own, in two folders if some go aside; and says which.
+    """Writes the rows of a task into a file, or two in two folders if some are diverted; gives their names.
 
     A task that is run again writes another file. Only those that are named belong to the batch.
     """

@@ -1,6 +1,8 @@
 """A query: what it reads, where its rows go, and how it goes on after whatever ended it.
 
-A batch is planned once, with the settings of that moment, and is run until it is committed, maybe by a later
+One program for `deliver`, `merge` and the demonstration: source → transform → sink, with a checkpoint.
+
+A batch is planned once, with the settings of that time, and is run until it is committed, maybe by a later
 run: then alone, with the same settings and without the files that were found to be unreadable. Only then do
 new settings count.
 """
@@ -22,6 +24,7 @@ from causet.spark.columns import quoted
 from causet.spark.start.errors import from_spark
 from causet.spark.streams.books import READ, SKIPPED, Books
 from causet.spark.streams.checkpoint import Checkpoint
+from causet.spark.streams.deliver import Deliver
 from causet.spark.streams.file_sink import FileSink, diverted_beside
 from causet.spark.streams.file_source import (
     PER_BATCH,
@@ -29,22 +32,22 @@ from causet.spark.streams.file_source import (
     arriving_files,
     await_form,
     check_messages,
-    columns_of,
     has_columns_in_names,
     inputs,
     schema_from,
     schema_of,
     schema_text,
 )
-from causet.spark.streams.held import has_state
 from causet.spark.streams.json_lines import key_of
 from causet.spark.streams.kafka.client import RETRY, Address
+from causet.spark.streams.kafka.gaps import read_gaps
 from causet.spark.streams.kafka.sink import BESIDE, KafkaSink
 from causet.spark.streams.kafka.source import PER_BATCH as MESSAGES_PER_BATCH
-from causet.spark.streams.kafka.source import read_gaps, read_kafka
+from causet.spark.streams.kafka.source import read_kafka
+from causet.spark.streams.merge.merge import Merge
 from causet.spark.streams.pack import OWN, SIZE, Blobs
-from causet.spark.streams.parquet import ParquetFiles
-from causet.spark.streams.running import Progress, Target, now_ms, run
+from causet.spark.streams.parquet import Messages
+from causet.spark.streams.running import Progress, now_ms, run
 from causet.spark.streams.verdicts import examine, unreadable_rows
 
 MOST_BYTES = "most_bytes"
@@ -53,19 +56,19 @@ STRICT = "strict"
 """The setting that lets a batch end the query instead of diverting what cannot be read."""
 
 
+Transform = Deliver | Merge
+"""What a query does with messages, and its settings."""
+Target = FileSink | KafkaSink
+"""Where its rows go."""
+
+
 @dataclass(frozen=True)
 class Asked:
-    """What a command asks of a query."""
+    """What is asked of a query."""
 
-    command: str
     source: str
     sink: str
-    fixed: Mapping[str, Any]
-    """settings that cannot change as long as the checkpoint is the same"""
-    settings: Mapping[str, Any]
-    """settings that may change from run to run, as JSON has them"""
-    columns: Sequence[str | None] = ()
-    """that the settings name"""
+    transform: Transform
     written_as: str | None = None
     follow: bool = False
     per_batch: int = PER_BATCH
@@ -74,21 +77,30 @@ class Asked:
     """what to do where a topic has lost messages that were not read yet: stop or skip"""
     retry: float = RETRY
     """seconds in which a broker that does not answer is asked again"""
-    ends: bool = False
-    """whether the end of the input ends all patience"""
-    wakes: bool = False
-    """whether a setting may set messages free although nothing comes"""
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """What cannot change as long as the checkpoint is the same."""
+        return {"source": self.source, "sink": self.sink, **self.transform.fixed}
 
 
 @dataclass(frozen=True)
-class Operator:
-    """What a command does with messages."""
+class Result:
+    """What a run of a query did."""
 
-    observed: str
-    blobs: Callable[[Mapping[str, Any], DataFrame | ParquetFiles], Blobs]
-    """of messages, with these settings"""
-    held: Callable[[SparkSession, Path], int]
-    """how many messages are in the state of a checkpoint"""
+    asked: Asked
+    checkpoint: Checkpoint
+    progress: Progress
+    books: Books
+    columns: list[str]
+    """of the files that were read; none for a topic"""
+    renamed: Mapping[str, str]
+    """columns of the input that have another name in the sink, because of a column that is added"""
+    gaps: list[dict[str, Any]]
+    """offsets that this run did not find in the topics any more"""
+
+    def count(self, name: str) -> int:
+        return self.progress.counts.get(name, 0)
 
 
 @dataclass
@@ -104,22 +116,19 @@ class Query:
     target: Target
     begun: Mapping[str, Any] | None
     """what an earlier run wrote down"""
-    gaps: list[dict[str, Any]] = field(default_factory=list)
-    """what this run did not find in the topics any more"""
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    """columns of the input that have another name in the sink, because of a column that is added"""
+    progress: Progress = field(default_factory=Progress)
 
     @classmethod
     def prepared(cls, kept: Checkpoint, asked: Asked) -> Query:
         """Everything that can be found out without Spark; BadInput if something is not right, and nothing is
         left behind then."""
         _check_apart(asked, kept)
-        name, fresh = kept.look(asked.command, asked.fixed)
+        name, fresh = kept.look(asked.transform.command, asked.fixed)
         _target(asked, "jsonl", name).check(name, fresh)
         source = Address.parse(asked.source) or Path(asked.source)
         target: Target | None = None
         try:
-            begun = kept.opened(asked.command, asked.fixed)
+            begun = kept.opened(asked.transform.command, asked.fixed)
             form = begun["form"] if begun else _form(source, asked.follow)
             written_as = begun["written_as"] if begun else asked.written_as or _written_as(form)
             target = _target(asked, written_as, kept.name)
@@ -134,87 +143,92 @@ class Query:
                 _withdraw(kept, target)
             raise
         schema = schema_from(begun["schema"]) if begun and isinstance(source, Path) else None
-        asked = replace(asked, settings={**asked.settings, MOST_BYTES: target.most_bytes})
-        return cls(asked, kept, source, form, schema, target, begun)
+        limited = asked.transform.changed({MOST_BYTES: target.most_bytes})
+        return cls(replace(asked, transform=limited), kept, source, form, schema, target, begun)
 
-    def messages(self, spark: SparkSession, without: Sequence[str] = ()) -> DataFrame | ParquetFiles:
-        """The messages as a stream, but for those in some files; of Kafka's, also the attributes that the
+    def messages(self, spark: SparkSession, without: Sequence[str] = ()) -> Messages:
+        """The messages as a stream, but for those in some files; from Kafka, also the attributes that the
         settings name."""
         if isinstance(self.source, Address):
-            named = [column for column in self.asked.columns if column is not None]
-            return read_kafka(
+            rows = read_kafka(
                 spark,
                 self.source,
                 MESSAGES_PER_BATCH,
-                named,
+                self.asked.transform.columns,
                 gaps=self.asked.gaps,
                 gap_folder=self.kept.folder,
                 retry=self.asked.retry,
                 size=self.target.most_bytes is not None,
             )
+            return Messages(rows)
         self.schema = self.schema or schema_of(spark, self.source, self.form)
         path, per_batch = self.source, self.asked.per_batch
-        if self.target.most_bytes is not None:
-            return with_size(arriving(spark, path, self.form, self.schema, per_batch, without=without))
-        if self.form == "parquet" and not has_columns_in_names(path):
+        limited = self.target.most_bytes is not None
+        if self.form == "parquet" and not limited and not has_columns_in_names(path):
             return arriving_files(spark, path, self.schema, per_batch, without=without)
-        return arriving(spark, path, self.form, self.schema, per_batch, without=without)
+        rows = arriving(spark, path, self.form, self.schema, per_batch, without=without)
+        return Messages(with_size(rows) if limited else rows)
+
+    def blobs(self, spark: SparkSession, settings: Mapping[str, Any], messages: Messages) -> Blobs:
+        """What becomes of the messages, with these settings."""
+        ends = spark.readStream.schema("ended long").json(f"file:{self.kept.ends.resolve()}")
+        return self.asked.transform.changed(settings, ends).blobs(messages)
 
     def run(
         self,
         spark: SparkSession,
-        operator: Operator,
-        progress: Progress,
         show: Callable[[Progress], None],
         leaves: Callable[[], bool] = lambda: False,
-    ) -> Books:
-        """Run until the input is read, or, if it is followed, until it leaves; and the books of that."""
-        asked, kept = self.asked, self.kept
+    ) -> Result:
+        """Run until the input is read; or, if it is followed, until the query leaves."""
+        asked, kept, transform, progress = self.asked, self.kept, self.asked.transform, self.progress
         with self._withdrawn_if_refused():
             messages = self.messages(spark)
-            columns = columns_of(messages)
+            columns = columns_of(messages.rows)
             in_lines = {key_of(field): field.name for field in columns.fields if key_of(field) != field.name}
-            self.renamed = {**in_lines, **operator.blobs(asked.settings, messages).renamed}
-            about = {"command": asked.command, "checkpoint": str(kept.folder.resolve())}
+            renamed = {**in_lines, **self.blobs(spark, transform.settings, messages).renamed}
+            about = {"command": transform.command, "checkpoint": str(kept.folder.resolve())}
             self.target.claim(kept.name, {**about, "source": asked.source})
             if self.begun is None:
                 self._settle(columns)
         known = read_gaps(kept.folder)
-        held_before = self._held(spark, operator) if self.begun is not None else 0
-        runs = Runs(self, spark, operator, progress, show, leaves)
+        held_before = transform.held(spark, kept.spark) if self.begun is not None else 0
+        runs = Runs(self, spark, show, leaves)
         pending = kept.pending()
         if pending is not None:
             runs.alone(pending, self._settings_of_planned())
         if self.begun is not None:
             self._settle(columns)
         kept.prune()
-        if asked.wakes:
+        if transform.wakes:
             kept.wake(now_ms())
         runs.to_the_end()
-        if asked.ends and not asked.follow:
+        if transform.ends_with_input and not asked.follow:
             kept.end(now_ms())
             runs.to_the_end()
-        self.gaps = [gap for gap in read_gaps(kept.folder) if gap not in known]
+        gaps = [gap for gap in read_gaps(kept.folder) if gap not in known]
         counts = {**progress.counts, READ: progress.taken}
-        if self.gaps:
-            progress.counts[SKIPPED] = sum(gap["to"] - gap["from"] for gap in self.gaps)
-        return Books(held_before, counts, self._held(spark, operator), len(progress.unreadable))
-
-    def _held(self, spark: SparkSession, operator: Operator) -> int:
-        return operator.held(spark, self.kept.spark) if has_state(spark, self.kept.spark) else 0
+        if gaps:
+            progress.counts[SKIPPED] = sum(gap["to"] - gap["from"] for gap in gaps)
+        held = transform.held(spark, kept.spark)
+        books = Books(held_before, counts, held, len(progress.unreadable))
+        read = self.schema.names if self.schema else []
+        return Result(asked, kept, progress, books, read, renamed, gaps)
 
     def _settings_of_planned(self) -> dict[str, Any]:
         """The settings of the batch that an earlier run planned. If that batch is strict, it was written only
         if there is nothing wrong in it: then it is the same without."""
-        recorded = dict(self.begun["settings"]) if self.begun else dict(self.asked.settings)
-        strict = bool(recorded.get(STRICT)) and bool(self.asked.settings.get(STRICT))
+        asked = self.asked.transform.settings
+        recorded = dict(self.begun["settings"]) if self.begun else dict(asked)
+        strict = bool(recorded.get(STRICT)) and bool(asked.get(STRICT))
         return {**recorded, STRICT: strict}
 
     def _settle(self, columns: T.StructType) -> None:
         """Write down what is to be known the next time."""
         schema = schema_text(self.schema or columns)
         about = {"form": self.form, "written_as": self.target.form, "schema": schema}
-        self.kept.settle(self.asked.command, self.asked.fixed, about, self.asked.settings)
+        transform = self.asked.transform
+        self.kept.settle(transform.command, self.asked.fixed, about, transform.settings)
 
     @contextmanager
     def _withdrawn_if_refused(self) -> Iterator[None]:
@@ -233,26 +247,16 @@ class Runs:
 
     query: Query
     spark: SparkSession
-    operator: Operator
-    progress: Progress
     show: Callable[[Progress], None]
     leaves: Callable[[], bool]
 
     def to_the_end(self) -> None:
         """Run with the settings of now. A batch with files that cannot be read is run without them."""
-        query, settings = self.query, self.query.asked.settings
+        query, settings = self.query, self.query.asked.transform.settings
         while True:
             try:
-                blobs = self.operator.blobs(settings, query.messages(self.spark))
-                run(
-                    blobs,
-                    query.target,
-                    query.kept,
-                    query.asked.follow,
-                    *self._watched,
-                    before=self._check,
-                    leaves=self.leaves,
-                )
+                blobs = query.blobs(self.spark, settings, query.messages(self.spark))
+                self._run(blobs, query.asked.follow, leaves=self.leaves)
                 return
             except Exception as error:
                 self._check_names()
@@ -268,24 +272,18 @@ class Runs:
         while True:
             verdicts = query.kept.verdicts(batch)
             try:
-                blobs = self.operator.blobs(settings, query.messages(self.spark, list(verdicts)))
+                blobs = query.blobs(self.spark, settings, query.messages(self.spark, list(verdicts)))
                 more = unreadable_rows(blobs.schema, verdicts) if verdicts else None
-                watched = self._watched
-                run(
-                    blobs,
-                    query.target,
-                    query.kept,
-                    False,
-                    *watched,
-                    more=more,
-                    alone=True,
-                    before=self._check,
-                )
+                self._run(blobs, False, more=more, alone=True)
             except Exception as error:
                 self._judge(error, batch, settings)
             else:
-                self.progress.unreadable.update(verdicts)
+                query.progress.unreadable.update(verdicts)
                 return
+
+    def _run(self, blobs: Blobs, follow: bool, **how: Any) -> None:
+        query = self.query
+        run(blobs, query.target, query.kept, follow, query.progress, self.show, before=self._check, **how)
 
     def _check(self, batch: int) -> None:
         if isinstance(self.query.source, Path):
@@ -297,10 +295,6 @@ class Runs:
         for _, file in inputs(source) if isinstance(source, Path) and source.is_dir() else ():
             if ":" in file.name:
                 raise BadInput(f"{file}: Spark reads no file with a colon in its name; rename it")
-
-    @property
-    def _watched(self) -> tuple[str, Progress, Callable[[Progress], None]]:
-        return self.operator.observed, self.progress, self.show
 
     def _judge(self, error: Exception, batch: int, settings: Mapping[str, Any]) -> None:
         """Write down which files of a batch cannot be read, if that is why it failed; else it fails for
@@ -344,6 +338,11 @@ def _check_apart(asked: Asked, kept: Checkpoint) -> None:
             raise BadInput(
                 f"{folder} lies in {asked.source}, and would be read as input; name a folder elsewhere"
             )
+
+
+def columns_of(rows: DataFrame) -> T.StructType:
+    """The columns of messages, without our own."""
+    return T.StructType([field for field in rows.schema.fields if not field.name.startswith(OWN)])
 
 
 def with_size(rows: DataFrame) -> DataFrame:

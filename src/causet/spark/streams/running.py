@@ -1,10 +1,10 @@
-"""A stream from source to sink, for as long as it runs: start, watch, end of input, end of all."""
+"""Runs a stream from source to sink, and watches it until it ends."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, Protocol
@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import BinaryType
 
-from causet.spark.streams.books import DUPLICATES, HEARTBEATS, READ, REFUSED, SKIPPED
+from causet.spark.streams.books import DUPLICATES, HEARTBEATS, OBSERVED, READ, REFUSED, SKIPPED
 from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.pack import Blobs
 
 MOST_BATCHES = 1000
-"""Of which a report tells."""
+"""The number of batches that a report covers."""
 LOOK = 0.3
 """Seconds between two looks at a query."""
 STAY = (REFUSED, DUPLICATES, HEARTBEATS, SKIPPED, "caused")
@@ -34,22 +34,6 @@ class Sink(Protocol):
     """Takes the rows of a batch, the same ones again if a batch is run again."""
 
     def write(self, rows: DataFrame | Blobs, batch: int) -> None: ...
-
-
-class Target(Sink, Protocol):
-    """A sink that knows its owner: the one query that writes to it."""
-
-    form: str
-    most_bytes: int | None
-    """the largest message that it takes, if there is a limit; known once it is checked"""
-
-    def check(self, name: str, fresh: bool) -> None: ...
-
-    def claim(self, name: str, about: Mapping[str, str]) -> None: ...
-
-    def clean(self) -> None: ...
-
-    def withdraw(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -78,7 +62,7 @@ class Progress:
     missed: str | None = None
     """a cause that was given up"""
     lag: int | None = None
-    """messages in the source that are not read yet, where it can tell"""
+    """messages in the source that are not read yet, where the source reports it"""
     rows_per_second: float = 0.0
     left_per_second: float = 0.0
     bound: str | None = None
@@ -88,10 +72,10 @@ class Progress:
     history: deque[Batch] = field(default_factory=lambda: deque(maxlen=MOST_BATCHES))
     """the last batches"""
 
-    def learn(self, event: Any, observed: str) -> None:
-        """What Spark tells about one batch."""
+    def learn(self, event: Any) -> None:
+        """Take in what Spark reports about one batch."""
         self.batches += 1
-        found = event["observedMetrics"].get(observed)
+        found = event["observedMetrics"].get(OBSERVED)
         values = found.asDict() if found is not None else {}
         taken = values.get(READ) or 0
         self.taken += taken
@@ -122,26 +106,24 @@ def run(
     sink: Sink,
     checkpoint: Checkpoint,
     follow: bool,
-    observed: str,
     progress: Progress,
     show: Callable[[Progress], None],
-    enough: Callable[[Progress], bool] = lambda progress: False,
     more: bytes | None = None,
     alone: bool = False,
     before: Callable[[int], None] = lambda batch: None,
     leaves: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Run the query until all that is there is read; or, if it follows, until it is enough, or it fails.
+    """Run the query until all that is there is read; or, if it follows, until it leaves, or it fails.
 
     With `alone`, only the batch that was planned and not committed is run, with `more` rows, if any. `before`
-    is called with the number of each batch that is about to be written, and may refuse it. Once `leaves` says
-    so, the batch that is being written is the last one.
+    is called with the number of each batch that is about to be written, and may refuse it. Once `leaves`
+    returns True, the batch that is being written is the last one.
     """
-    learned = _Learned(observed, progress)
+    learned = _Learned(progress)
     left: list[int] = []
 
     def write(frame: DataFrame, batch: int) -> None:
-        # What Spark told about the batch before is there by now, and is not there for ever.
+        # What Spark reports about the previous batch is available by now, but not for ever.
         learned.look()
         if leaves():
             left.append(batch)
@@ -165,7 +147,7 @@ def run(
             ended = query.awaitTermination(LOOK)  # type: ignore[arg-type]
             learned.look()
             show(progress)
-            if ended or enough(progress) or (leaves() and not query.status["isTriggerActive"]):
+            if ended or (leaves() and not query.status["isTriggerActive"]):
                 return
     except PySparkException:
         if not left:
@@ -180,11 +162,11 @@ class _Left(Exception):
 
 
 class _Learned:
-    """Takes what Spark tells about every batch into the progress: of each batch once, and of all of them."""
+    """Takes Spark's reports about batches into the progress: every batch, exactly once."""
 
-    def __init__(self, observed: str, progress: Progress) -> None:
+    def __init__(self, progress: Progress) -> None:
         self.query: StreamingQuery | None = None
-        self._observed, self._progress = observed, progress
+        self._progress = progress
         self._last = -1
         self._lock = Lock()
 
@@ -194,10 +176,10 @@ class _Learned:
             return
         with self._lock:
             for event in self.query.recentProgress:
-                # Others tell that there was nothing to do; and the clock may go back, batches do not.
+                # Others report that there was nothing to do; a clock may go back, numbers of batches do not.
                 if event["batchId"] > self._last and event["sources"] and "addBatch" in event["durationMs"]:
                     self._last = event["batchId"]
-                    self._progress.learn(event, self._observed)
+                    self._progress.learn(event)
 
 
 def _with_more(frame: DataFrame, more: bytes) -> DataFrame:

@@ -7,8 +7,8 @@ in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +16,12 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from causet.errors import BadInput
-from causet.spark.streams.pack import OUT_BYTES, OUT_ROWS, from_blob, to_blob
-
-Array = np.ndarray[Any, Any]
+from causet.errors import BadInput, printable
+from causet.kernels.streams.marks import Store
+from causet.spark.streams.pack import OUT_BYTES, OUT_ROWS, Array, from_blob, to_blob
 
 VERSION = 2
-"""Of the state. Another one is refused."""
+"""Of the state. Any other version is refused."""
 HEAD = (
     T.StructType()
     .add("version", T.IntegerType())
@@ -32,7 +31,7 @@ HEAD = (
 )
 SEGMENT = T.StructType().add("segment", T.LongType())
 ROWS_OF_SEGMENT = T.StructType().add("rows", T.BinaryType())
-"""Schemas of the state. As texts, every task would ask the JVM to parse them, in every batch."""
+"""Schemas of the state. Given as strings, every task would ask the JVM to parse them, in every batch."""
 SEGMENT_BITS = 32
 ROW_MASK = (1 << SEGMENT_BITS) - 1
 
@@ -47,22 +46,12 @@ def use_rocks(spark: SparkSession) -> None:
         spark.conf.set(_PROVIDER, _ROCKS)
 
 
-class Store(Protocol):
-    """Where segments are kept: a map of Spark's state, or what looks like it."""
-
-    def getValue(self, key: tuple[int]) -> Any: ...
-
-    def updateValue(self, key: tuple[int], value: tuple[bytes]) -> None: ...
-
-    def removeKey(self, key: tuple[int]) -> None: ...
-
-
 class Segments:
     """Rows by their places: those of a chunk that has just come, and those that were kept."""
 
     def __init__(self, store: Store, number: int) -> None:
         self.number = number
-        """of the segment that the chunk is going to be"""
+        """of the segment that the chunk will become"""
         self._store = store
         self._chunk: pa.Table | None = None
 
@@ -140,6 +129,12 @@ class Holder(StatefulProcessor):
 
     def close(self) -> None:
         pass
+
+
+def named_row(row: Mapping[str, Any], *names: str) -> str:
+    """Which row it is: where it comes from, and the values of these columns, as far as there are any."""
+    known = {name: row.get(name) for name in ("topic", "partition", "offset", *names)}
+    return ", ".join(f"{name} {printable(str(value))}" for name, value in known.items() if value is not None)
 
 
 def as_blobs(table: pa.Table, **about: Any) -> Iterator[Row]:

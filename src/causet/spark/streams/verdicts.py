@@ -17,10 +17,10 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from causet.delivery import DIVERTED
-from causet.errors import printable
 from causet.spark.start.errors import from_spark, innermost
+from causet.spark.streams.file_source import printable_path
 from causet.spark.streams.pack import to_blob
-from causet.spark.streams.parquet import is_plain, rows_of, said
+from causet.spark.streams.parquet import is_plain, rows_of, why_unreadable
 
 CHUNK = 1 << 20
 """Bytes that are decompressed at a time."""
@@ -55,17 +55,17 @@ def _fault(file: Path, form: str, schema: T.StructType) -> str | None:
                 while stream.read(CHUNK):
                     pass
     except OSError as error:
-        return said(error) if error.errno is None else None
+        return why_unreadable(error) if error.errno is None else None
     except (pa.ArrowException, KeyError) as error:
-        return said(error)
+        return why_unreadable(error)
     except (EOFError, zlib.error) as error:
         return f"the compressed data is damaged: {error}"
     return None
 
 
 def _decode(file: Path, schema: T.StructType) -> None:
-    """Read all of a Parquet file, a part at a time. Of a column of another kind than workers read, only the
-    values are looked at."""
+    """Read all of a Parquet file, a part at a time. Of a column of another type than workers read, only the
+    values are checked."""
     plain = T.StructType([field for field in schema.fields if is_plain(field.dataType)])
     for rows in rows_of(file, to_arrow_schema(plain, timezone=TIME_ZONE)):
         rows.validate(full=True)
@@ -89,7 +89,7 @@ def unreadable_rows(schema: T.StructType, verdicts: Mapping[str, str]) -> bytes:
     """A blob with a row for each damaged file, in the columns that a query gives."""
     known: dict[str, list[object]] = {
         "status": [DIVERTED] * len(verdicts),
-        "problem": [f"{_shown(file)} cannot be read: {why}" for file, why in verdicts.items()],
+        "problem": [f"{printable_path(Path(file))} cannot be read: {why}" for file, why in verdicts.items()],
         "waited": [0.0] * len(verdicts),
         "missing": [[]] * len(verdicts),
     }
@@ -101,7 +101,3 @@ def unreadable_rows(schema: T.StructType, verdicts: Mapping[str, str]) -> bytes:
         for field in arrow
     ]
     return to_blob(pa.Table.from_arrays(columns, schema=arrow))
-
-
-def _shown(file: str) -> str:
-    return "/".join(part if part.isprintable() else printable(part) for part in file.split("/"))

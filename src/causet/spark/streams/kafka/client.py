@@ -1,7 +1,7 @@
-"""What the Kafka source and sink share: addresses, the client, patience with a broker, and what to ask it.
+"""What the Kafka source and sink share: addresses, the client, retries, and questions to a broker.
 
 Rule: no call fails because a broker is away for a while. Each is repeated, with growing pauses, for as long
-as its `Retry` says; then the error says how long was tried. The first contact of a command is given less
+as its `Retry` allows; then the error states for how long. The first contact of a command is given less
 time, since a mistyped port should not take minutes.
 """
 
@@ -62,7 +62,7 @@ _PASSING = frozenset(
         "UNKNOWN_LEADER_EPOCH",
     }
 )
-"""Errors that pass by themselves, beside those that the client calls retriable."""
+"""Transient errors, beside those that the client calls retriable."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address | None:
-        """None if it is no such address; BadInput if it tries to be one."""
+        """None if it is not such an address; BadInput if it is a malformed one."""
         if not text.startswith("kafka://"):
             return None
         parts = urlsplit(text)
@@ -89,7 +89,7 @@ class Address:
 
 
 def client() -> Any:
-    """librdkafka's Python client; BadInput says how to get it."""
+    """librdkafka's Python client; BadInput, with how to install it, if it is missing."""
     try:
         import confluent_kafka
     except ImportError:
@@ -121,19 +121,19 @@ class Fenced(BadInput):
 
 
 class Passing(Exception):
-    """Something that may be different if it is asked again."""
+    """An answer that may be different the next time."""
 
 
 @dataclass(frozen=True)
 class Retry:
-    """Repeats calls to a broker that is away, for so many seconds."""
+    """Repeats calls to a broker that is away, up to a number of seconds."""
 
     servers: str
     seconds: float = RETRY
 
     def __call__(self, call: Callable[[float], T]) -> T:
-        """What the call gives, which is handed the seconds that it may take. BadInput when time is up, or at
-        once for an error that does not pass."""
+        """The result of the call, which is given its timeout in seconds. BadInput when time is up, or at once
+        for an error that does not pass."""
         begun, pause = time.monotonic(), FIRST_PAUSE
         while True:
             left = begun + self.seconds - time.monotonic()
@@ -160,7 +160,7 @@ def passes(error: BaseException) -> bool:
 
 
 def text_of(error: BaseException) -> str:
-    found = error.args[0] if error.args else "time-out"
+    found = error.args[0] if error.args else "timeout"
     if isinstance(found, str):
         return found
     return f"{found.str()}{': another run has taken over' if is_fenced(error) else ''}"
@@ -185,14 +185,14 @@ def no_answer(servers: str, error: BaseException, seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic that is there. Its id changes when it is deleted and made anew."""
+    """A topic that is there. Its id changes when it is deleted and recreated."""
 
     id: str | None
     partitions: int
 
 
 class Cluster:
-    """What is asked of a broker besides messages."""
+    """What a broker is asked besides messages."""
 
     def __init__(self, retry: Retry) -> None:
         self.retry = retry
@@ -255,7 +255,7 @@ class Cluster:
         return self.retry(ask)
 
     def make(self, name: str, partitions: int = -1, config: Mapping[str, str] | None = None) -> None:
-        """Make a topic, if it is not there; with as many partitions as is usual there, unless it is said."""
+        """Make a topic, if it is not there; by default with the broker's default number of partitions."""
         exists = client().KafkaError.TOPIC_ALREADY_EXISTS
 
         def ask(seconds: float) -> None:
@@ -299,8 +299,8 @@ class OutOfRange(Exception):
 
 
 def committed_reader(servers: str, group: str = "causet") -> Any:
-    """A consumer that sees only what is committed, is told where a partition ends, and never goes on at
-    another offset than the one that it was told."""
+    """A consumer that sees only what is committed, learns where a partition ends, and never continues at
+    an offset that it was not given."""
     return client().Consumer(
         {
             **connected(servers),
@@ -316,14 +316,14 @@ def committed_reader(servers: str, group: str = "causet") -> Any:
 
 def consumed(consumer: Any, place: Any, end: int, seconds: float | None = None) -> Iterator[list[Any]]:
     """The messages of a partition from a place to an offset, some at a time. The last offsets may be those of
-    transaction markers, which are not messages. OutOfRange if an offset is gone; BadInput if for so many
-    seconds nothing came, as when the broker is away or a transaction stays open."""
+    transaction markers, which are not messages. OutOfRange if an offset is gone; BadInput if nothing came
+    for that many seconds, as when the broker is away or a transaction stays open."""
     kafka = client()
     seconds = PATIENCE if seconds is None else seconds
     consumer.assign([place])
     at, heard = place.offset, time.monotonic()
     while at < end:
-        # It waits for as many as it is asked for: so not for long.
+        # It waits until it has the number that is asked for: so only briefly.
         found = []
         for message in consumer.consume(AT_A_TIME, 0.1):
             heard = time.monotonic()

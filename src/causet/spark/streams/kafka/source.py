@@ -3,19 +3,16 @@
 A partition of a topic is read by a task; messages of transactions that were aborted are not read.
 
 Rule: no message is skipped in silence. Offsets that a query has yet to read and that are gone, since
-retention removed them or the topic was deleted and made anew, are a *gap*: an error that names topic,
+retention removed them or the topic was deleted and recreated, are a *gap*: an error that names topic,
 partition and both offsets; or, with `gaps=skip`, a line in a file of gaps, and reading goes on at the first
-offset that is there. The id of a topic is a part of the offsets, since a topic that was made anew may have
-more messages than the one before it.
+offset that is there. The id of a topic is a part of the offsets, since a recreated topic may have more
+messages than the one before it.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from operator import methodcaller
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +27,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from causet.errors import BadInput, printable, quote, reason
-from causet.model import is_text
+from causet.errors import BadInput, quote
 from causet.spark.streams.json_lines import is_one_value
 from causet.spark.streams.kafka import client as kafka_client
 from causet.spark.streams.kafka.client import (
@@ -44,32 +40,13 @@ from causet.spark.streams.kafka.client import (
     committed_reader,
     consumed,
 )
+from causet.spark.streams.kafka.gaps import GAPS, SKIP, STOP, Gap, note_gap
+from causet.spark.streams.kafka.rows import SCHEMA, batch_of
 from causet.spark.streams.pack import FAULT, SIZE
 
 FORMAT = "causet-kafka"
-SCHEMA = (
-    "key binary, value binary, topic string, partition int, offset long, timestamp long, "
-    f"headers array<struct<key:string,value:binary>>, {FAULT} string, {SIZE} long"
-)
-ARROW = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.int64()),
-        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-        (FAULT, pa.string()),
-        (SIZE, pa.int64()),
-    ]
-)
 ATTRIBUTES = ("id", "source", "type", "sequence", "causaldeps", "causaltime", "causaldomain")
 PER_BATCH = 1_000_000
-STOP, SKIP = GAPS = ("stop", "skip")
-GAP_FILE = "gaps.jsonl"
-PER_HEADER = 10
-"""Bytes for the lengths of a header, at most."""
 Offsets = dict[str, Any]
 """`topic:partition` → the next offset to be read; `topic` → the id of the topic."""
 
@@ -90,86 +67,6 @@ class KafkaSource(DataSource):
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
         return KafkaReader(dict(self.options))
-
-
-# ---------------------------------------------------------------- gaps
-
-
-@dataclass(frozen=True)
-class Gap:
-    """Offsets that were to be read and are gone: reading goes on at `first`."""
-
-    topic: str
-    partition: int
-    wanted: int
-    first: int
-    anew: bool
-    """the topic is another one than before, of the same name"""
-
-    def __str__(self) -> str:
-        place = f"topic {quote(self.topic)}, partition {self.partition}"
-        if self.anew:
-            what = (
-                f"the next offset to read is {self.wanted}, but the topic was deleted and made anew, and "
-                f"begins at offset {self.first} now: what was not read of the old one is lost"
-            )
-        else:
-            what = (
-                f"the next offset to read is {self.wanted}, but the first that is there is {self.first}: "
-                "retention removed messages before they were read"
-            )
-        return (
-            f"{place}: {what}; --gaps skip goes on at the first offset that is there and reports the gap, "
-            "or begin with a new checkpoint and a new sink"
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        found = asdict(self)
-        return {
-            "topic": found["topic"],
-            "partition": found["partition"],
-            "from": found["wanted"],
-            "to": found["first"],
-            "anew": found["anew"],
-        }
-
-
-def note_gap(folder: Path, gap: Gap) -> None:
-    """Write a gap down, once. BadInput if that cannot be: nothing is skipped without a word."""
-    line = json.dumps(gap.as_json())
-    file = folder / GAP_FILE
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if file.exists() and line in file.read_text(encoding="utf-8").splitlines():
-            return
-        with file.open("a", encoding="utf-8") as stream:
-            stream.write(line + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-    except OSError as error:
-        raise BadInput(f"{gap}; and it cannot be noted in {file}: {reason(error)}") from None
-
-
-def read_gaps(folder: Path) -> list[dict[str, Any]]:
-    """The gaps that were noted there: topic, partition, from, to, and whether the topic was made anew. A gap
-    that had grown when its batch was run again is there once."""
-    try:
-        lines = (folder / GAP_FILE).read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        return []
-    found: dict[Any, dict[str, Any]] = {}
-    for line in lines:
-        try:
-            gap = json.loads(line)
-        except ValueError:  # cut off when a run was killed; the next run noted it again
-            continue
-        key = (gap["topic"], gap["partition"], gap["from"], gap["anew"])
-        if key not in found or found[key]["to"] < gap["to"]:
-            found[key] = gap
-    return list(found.values())
-
-
-# ---------------------------------------------------------------- reading
 
 
 @dataclass(frozen=True)
@@ -241,7 +138,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _ends(self, now: Look) -> dict[str, int]:
         """Up to where may be read: all that is there, or what was there when the run began; but of a topic
-        that was made anew since, what is there when that is first seen."""
+        that was recreated since, what is there when that is first seen."""
         if self.target is not None:
             for name in now.bounds:
                 topic = split(name)[0]
@@ -271,7 +168,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 # What was planned is gone: all of it, or its end.
                 begin, gap = stop, Gap(topic, partition, wanted, stop, True)
             elif gap is None and wanted > stop:
-                # It was planned when the topic had just been made anew, and has grown since.
+                # It was planned when the topic had just been recreated, and has grown since.
                 begin, gap = low, Gap(topic, partition, wanted, low, True)
             if gap is not None:
                 self._report(gap)
@@ -295,7 +192,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 place = client().TopicPartition(topic, number, begin)
                 try:
                     for messages in consumed(consumer, place, partition.end, self.retry):
-                        yield _batch(messages)
+                        yield batch_of(messages)
                     break
                 except OutOfRange as error:  # retention was faster than this task
                     low, _ = cluster.bounds([(topic, number)])[topic, number]
@@ -308,7 +205,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if partition.id is not None and (now is None or now.id != partition.id):
             raise BadInput(
                 f"topic {quote(topic)} was deleted while offsets {partition.begin} to {partition.end} "
-                f"of partition {number} were read; start the command again, which says what is lost"
+                f"of partition {number} were read; start the command again, which reports what is lost"
             )
 
     def _look(self) -> Look:
@@ -357,98 +254,13 @@ def where(name: str, start: Offsets, now: Look) -> tuple[int, Gap | None]:
 
 
 def _share(begins: Mapping[str, int], ends: Mapping[str, int], most: int) -> dict[str, int]:
-    """Nearer ends, so that about so many messages are read, of each partition its share."""
+    """Ends that are closer, so that about `most` messages are read, from each partition its share."""
     waiting = {name: end - begins[name] for name, end in ends.items()}
     whole = sum(waiting.values())
     if whole <= most:
         return dict(ends)
     share = {name: -(-count * most // whole) for name, count in waiting.items()}
     return {name: begins[name] + min(share[name], waiting[name]) for name in ends}
-
-
-# ---------------------------------------------------------------- messages
-
-
-def _batch(messages: list[Any]) -> pa.RecordBatch:
-    found = [_headers(message) for message in messages]
-    rows = {
-        "key": [message.key() for message in messages],
-        "value": [message.value() for message in messages],
-        "topic": [message.topic() for message in messages],
-        "partition": [message.partition() for message in messages],
-        "offset": [message.offset() for message in messages],
-        "timestamp": [_timestamp(message) for message in messages],
-        "headers": [[{"key": name, "value": value} for name, value in each or ()] for each in found],
-        FAULT: [_fault(message, each) for message, each in zip(messages, found, strict=True)],
-        SIZE: [_size(message, each) for message, each in zip(messages, found, strict=True)],
-    }
-    return pa.RecordBatch.from_pydict(rows, schema=ARROW)
-
-
-Headers = list[tuple[str, bytes | None]]
-_asked_for_headers = methodcaller("headers")
-"""If a name is not UTF-8, the client returns a broken list *and* sets an exception. Python checks for that in
-calls like this one, but not in calls that it has specialised."""
-
-
-def _headers(message: Any) -> Headers | None:
-    """The headers of a message; None if the client cannot decode their names. (It must not be asked again
-    then: it would give a list with holes.)"""
-    try:
-        return list(_asked_for_headers(message) or ())
-    except (SystemError, UnicodeError):
-        return None
-
-
-def _timestamp(message: Any) -> int | None:
-    kind, found = message.timestamp()
-    return found if kind != client().TIMESTAMP_NOT_AVAILABLE else None
-
-
-def _size(message: Any, headers: Headers | None) -> int:
-    """Bytes of value and headers."""
-    named = sum(len(name.encode()) + len(value or b"") + PER_HEADER for name, value in headers or ())
-    return len(message.value() or b"") + named
-
-
-def _fault(message: Any, headers: Headers | None) -> str | None:
-    """Why this is not a message, if the attributes of its envelope cannot be text."""
-    if headers is None:
-        return "the name of a header is not UTF-8"
-    binary = False
-    for name, value in headers:
-        if name.startswith("ce_"):
-            binary = True
-            if value is not None and not _is_utf8(value):
-                return f"header {printable(name)} is not UTF-8"
-    value = message.value()
-    if binary or value is None:
-        return None
-    if not _is_utf8(value):
-        return "the value is not UTF-8"
-    if b"\\ud" in value or b"\\uD" in value:
-        return _half_character(value)
-    return None
-
-
-def _is_utf8(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _half_character(value: bytes) -> str | None:
-    """An attribute with half of a surrogate pair, which is not text (Spark makes a question mark of it)."""
-    try:
-        envelope = json.loads(value)
-    except (ValueError, RecursionError):
-        return None
-    for name, found in envelope.items() if isinstance(envelope, dict) else ():
-        if name != "data" and isinstance(found, str) and found and not is_text(found):
-            return f"attribute {printable(name)} has half of a surrogate pair, which is not text"
-    return None
 
 
 def read_kafka(

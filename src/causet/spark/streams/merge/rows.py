@@ -58,13 +58,13 @@ def with_times(messages: DataFrame) -> tuple[DataFrame, Times]:
     for name in (*wanted, *([DOMAIN] if DOMAIN in names else [])):
         kind = messages.schema[name].dataType
         if not isinstance(kind, T.StringType | T.NumericType | T.NullType):
-            raise BadInput(f"column {quote(name)} must be text or a number, not {kind.simpleString()}")
+            raise BadInput(f"column {quote(name)} must be a string or a number, not {kind.simpleString()}")
 
     if "rc" in names:
         wanted_numbers = {name: _number(messages, name) for name in ("rc", "r", "sequence")}
     else:
         if not isinstance(messages.schema["causaltime"].dataType, T.StringType):
-            raise BadInput("column 'causaltime' must be text")
+            raise BadInput(f"column {quote('causaltime')} must be a string")
         digits = r"^([0-9]{1,16})[ ,]([0-9]{1,16})\z"
         rc, r = (F.regexp_extract("causaltime", digits, group).try_cast("long") for group in (1, 2))
         wanted_numbers = {"rc": rc, "r": r, "sequence": _number(messages, "sequence")}
@@ -100,7 +100,7 @@ class Extra(NamedTuple):
 
     @classmethod
     def of(cls, names: Collection[str], texts: Collection[str], most_bytes: int | None) -> Extra:
-        """By the names of all columns, and of those that are text."""
+        """By the names of all columns, and of those that are strings."""
         return cls(TYPE in texts, FAULT in names, most_bytes if SIZE in names else None)
 
     @classmethod
@@ -110,9 +110,9 @@ class Extra(NamedTuple):
 
 
 FAULTY = "is not a message"
-"""In `problems`, for a row of which FAULT says more."""
+"""In `problems`, for a row whose FAULT has the details."""
 TOO_LARGE = "is larger than the sink takes"
-"""In `problems`, for a message of which SIZE says more."""
+"""In `problems`, for a message whose SIZE has the details."""
 
 
 def problems(epsilon: int) -> list[str]:
@@ -162,7 +162,7 @@ def faults(facts: Facts, epsilon: int, now: Any = None) -> list[Any]:
 
 
 def is_beat(extra: Extra) -> Column:
-    """Whether a row is a heartbeat: only its type says so."""
+    """Whether a row is a heartbeat, which only its type shows."""
     return F.col(TYPE).eqNullSafe(F.lit(HEARTBEAT)) if extra.beats else F.lit(False)
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from causet.errors import BadInput, quote
 from causet.kernels.streams.needed import needed
 from causet.spark.columns import quoted
-from causet.spark.streams.merge_rows import Extra, is_beat, with_times
+from causet.spark.streams.merge.rows import Extra, is_beat, with_times
 from causet.spark.streams.pack import in_one_piece, text_column
 from causet.stamp import MOST_SEQUENCE
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from causet.delivery import DELIVERED, DIVERTED
 from causet.spark.columns import quoted
-from causet.spark.streams.merge_rows import (
+from causet.spark.streams.merge.rows import (
     ALL,
     BEAT,
     CODE,
@@ -26,7 +26,7 @@ from causet.spark.streams.merge_rows import (
 from causet.spark.streams.pack import FAULT, OWN
 
 BINS = 4096
-"""Into so many pieces of time messages are counted at a time."""
+"""Number of intervals of time in which messages are counted at once."""
 ROWS_PER_PART = 1_000_000
 MOST_PARTS = 1000
 ROUNDS = 5
