@@ -1035,7 +1035,7 @@ def test_targets_that_cannot_be_written(rows: DataFrame, tmp_path: Path) -> None
     )
     for target, sentence in (
         ("hdfs://nobody.invalid:1/x", "there is no host of that name"),
-        ("odd://x/y", "Spark knows no such file system"),
+        ("odd://x/y", "Spark does not support this file system"),
     ):
         assert told(partial(write_rows, rows, target, "jsonl")) == (f"{target} cannot be written: {sentence}")
 
