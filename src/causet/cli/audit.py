@@ -1,4 +1,4 @@
-"""`causet audit`: how wrong are file order and time order? On Spark."""
+"""`causet audit`: how wrong file order and time order are, on Spark."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def audit(
     conf: dict[str, str],
     **options: Any,
 ) -> int:
-    """Count the effects that stand before their causes: in file order, in time order, in ours.
+    """Count the effects that stand before their causes in file order, in time order and in causal order.
 
-    By pair of processes, with the worst skew between their clocks. This is the first thing to run on data of
-    your own. It measures and does not judge: the exit code is 0, whatever it counts.
+    Counts are also given for each pair of processes, with the worst skew between their clocks. Run this first
+    on data of your own. It measures and does not judge: the exit code is 0 whatever the counts are.
 
     \b
     Examples:

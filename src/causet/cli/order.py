@@ -1,4 +1,4 @@
-"""`causet order`: one causal order of an execution, on Spark."""
+"""`causet order`: puts an execution into one causal order, on Spark."""
 
 from __future__ import annotations
 
@@ -18,11 +18,16 @@ FINE, UNKNOWN = 0, 3
 
 @click.command()
 @click.argument("inputs", metavar="TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "output", required=True, metavar="DIR", help="The folder to write; it must not be there.")
+@click.option("-o", "output", required=True, metavar="DIR", help="Folder to write, which must not exist.")
 @click.option(
-    "--format", "written_as", type=click.Choice(["parquet", "jsonl"]), default="parquet", show_default=True
+    "--format",
+    "written_as",
+    type=click.Choice(["parquet", "jsonl"]),
+    default="parquet",
+    show_default=True,
+    help="Format of the files.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace DIR if it is there.")
+@click.option("--overwrite", is_flag=True, help="Replace DIR if it exists.")
 @input_options
 @strict_option
 @spark_options
@@ -41,18 +46,19 @@ def order(
 ) -> int:
     """Put the events of a trace or log into one causal order.
 
-    It is time order, moved only where time order is wrong, and depends on the events alone: not on the order
-    of the input, nor on partitions or workers. DIR gets every column of a trace or table under its own name
-    and with its own values (of other logs, the fields of the trace that `causet convert` makes of them), plus
+    It is time order, changed only where time order is wrong, and depends on the events alone: not on the
+    order of the input, nor on partitions or workers. DIR gets every column of a trace or table under its own
+    name and with its own values (for other logs, the fields of the trace that `causet convert` makes), plus
 
     \b
       block      1 + the largest block among the direct causes
       repaired   the event's time, or that of a cause if it is later
       position   0, 1, 2, …: the order
 
-    in files part-00000, part-00001, …, whose rows one after the other are in that order. An input column that
-    has one of these names is kept as input_NAME. All TRACEs given are one execution. Exit code 3 if the log
-    has faults (gaps, unknown parents, deliveries without a send): it is ordered as far as it is known.
+    in files part-00000, part-00001, …, whose rows, read one file after the other, are in that order. An input
+    column with one of these names is kept as input_NAME. All TRACEs together are one execution. The exit code
+    is 3 if the log has faults (gaps, unknown parents, deliveries without a send): it is ordered as far as it
+    is known.
 
     \b
     Examples:

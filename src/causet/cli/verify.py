@@ -1,4 +1,4 @@
-"""`causet verify`: does every process deliver in causal order? On Spark."""
+"""`causet verify`: checks that every process delivers in causal order, on Spark."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from causet.spark.batch.verify import Verdict
 
 TOLD = 20
-"""Findings of one kind that are told to people; all are in the JSON."""
+"""Findings of one kind that are printed as text; the JSON has all."""
 
 
 @click.command()
@@ -41,7 +41,7 @@ TOLD = 20
     type=click.IntRange(0),
     default=100,
     show_default=True,
-    help="How many violations get a shortest chain that proves them.",
+    help="Number of violations that get a shortest chain that proves them.",
 )
 @input_options
 @strict_option
@@ -61,15 +61,15 @@ def verify(
 ) -> int:
     """Check that every process delivers in causal order.
 
-    Every delivery that came too early is found, with the message that should have come first and a shortest
-    chain that proves it; also duplicates, deliveries where a message is not addressed, deliveries without a
-    send, and messages never delivered.
+    It finds every delivery that came too early, with the message that should have come first and a shortest
+    chain that proves it; also duplicates, deliveries to processes that a message is not addressed to,
+    deliveries without a send, and messages never delivered.
 
     \b
     The status is
       valid     exit code 0
       vacuous   0: nothing is delivered, so there is nothing to check
-      invalid   1: something was delivered too early, twice, or where it is not addressed
+      invalid   1: something was delivered too early, twice, or to a process it is not addressed to
       unknown   3: nothing was found, but the log has faults that could hide something
 
     \b
@@ -107,7 +107,7 @@ def verify(
 
 
 def _json(verdict: Verdict, status: str, faults: Sequence[Fault]) -> Iterator[str]:
-    """One object, written as its lists come: there may be millions of violations."""
+    """One JSON object, in parts as its lists are read: there may be millions of violations."""
     head = {
         "status": status,
         "events": verdict.events,

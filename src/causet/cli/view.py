@@ -1,4 +1,4 @@
-"""`causet view`: an execution as a picture."""
+"""`causet view`: draws an execution."""
 
 from __future__ import annotations
 
@@ -17,32 +17,48 @@ if TYPE_CHECKING:
     from causet.view.payload import Laid
 
 MOST_ROWS = 500
-"""Events that are drawn as text: more is for a page."""
+"""Maximum number of events drawn as text; a page shows more."""
 
 
 @click.command()
 @click.argument("inputs", metavar="TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The page  [default: TRACE.html]"
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File for the page.  [default: TRACE.html]",
 )
-@click.option("--text", "as_text", is_flag=True, help="Draw it here, as text: for small executions.")
-@click.option("--ascii", "ascii_only", is_flag=True, help="With --text: without letters beyond ASCII.")
+@click.option(
+    "--text", "as_text", is_flag=True, help="Draw it in the terminal, as text: for small executions."
+)
+@click.option("--ascii", "ascii_only", is_flag=True, help="With --text: use ASCII characters only.")
 @click.option(
     "--compare",
     metavar="OTHER",
     type=click.Path(path_type=Path),
-    help="Another execution, beside it, with what differs marked.",
+    help="Show another execution beside it, with the differences marked.",
 )
 @click.option(
     "--execution",
     metavar="NAME",
-    help="Which one, where the input has several: its name, or its number from 1.",
+    help="Which execution to draw, if the input has several: its name, or its number from 1.",
 )
-@click.option("--most", type=click.IntRange(1), help="Events on the page, at most  [default: 200,000]")
-@click.option("--only-process", metavar="NAME", multiple=True, help="Show this process; can be repeated.")
-@click.option("--from-position", metavar="N", type=click.IntRange(0), help="Leave out what is before.")
-@click.option("--to-position", metavar="N", type=click.IntRange(0), help="Leave out this position and on.")
-@click.option("--around", metavar="ID", help="Show the events nearest to this one.")
+@click.option(
+    "--most", type=click.IntRange(1), help="Maximum number of events on the page.  [default: 200,000]"
+)
+@click.option(
+    "--only-process",
+    metavar="NAME",
+    multiple=True,
+    help="Show this process only; can be repeated.  [default: all]",
+)
+@click.option(
+    "--from-position", metavar="N", type=click.IntRange(0), help="Leave out the positions before this one."
+)
+@click.option(
+    "--to-position", metavar="N", type=click.IntRange(0), help="Leave out this position and all after it."
+)
+@click.option("--around", metavar="ID", help="Show the events nearest to the event with this id.")
 @input_options
 @json_option
 def view(
@@ -63,9 +79,9 @@ def view(
 ) -> int:
     """Draw an execution: a page to open in a browser, or lines of text.
 
-    The page needs no network: lanes for processes, arrows for messages, what was held back and what it waited
-    for, what was delivered too early, with the proof. It can be searched, filtered and compared. The exit
-    code is 0 when it is drawn, whatever it shows; `causet verify` judges.
+    The page works offline. It has lanes for processes and arrows for messages; it shows what was held back
+    and what it waited for, and what was delivered too early, with the proof. It can be searched, filtered and
+    compared. The exit code is 0 when the execution is drawn, whatever it shows; `causet verify` judges.
 
     \b
     Examples:
@@ -78,9 +94,11 @@ def view(
     from causet.view.narrow import MOST_EVENTS, Wanted
 
     if as_text and (output is not None or compare is not None or as_json):
-        raise click.UsageError("--text draws here: it goes with none of -o, --compare and --json.")
+        raise click.UsageError(
+            "--text draws in the terminal: it cannot be used with -o, --compare or --json."
+        )
     if ascii_only and not as_text:
-        raise click.UsageError("--ascii belongs to --text.")
+        raise click.UsageError("--ascii can only be used with --text.")
     target = output or Path(f"{(inputs[0].resolve().name or 'trace').split('.')[0]}.html")
     if not as_text:
         from causet.view.page import check_output
@@ -124,14 +142,14 @@ def _about(laid: Laid) -> dict[str, Any]:
 
 
 def _one(inputs: tuple[Path, ...], form: str | None, name: str | None, options: dict[str, Any]) -> Execution:
-    """The execution that is asked for; BadInput names them where there are several."""
+    """The requested execution; BadInput lists them if there are several."""
     from causet.formats.choice import one_execution
     from causet.formats.registry import read_executions
 
     where = ", ".join(map(str, inputs[:3]))
     found = one_execution(read_executions(inputs, form, **options), name, where)
     if not found.events:
-        raise BadInput(f"{where}: there is no event in it")
+        raise BadInput(f"{where}: it has no events")
     return found
 
 
@@ -149,7 +167,7 @@ def _drawn(found: Execution, wanted: Any, ascii_only: bool) -> int:
         )
     marks = {shown.events[each.delivered].id: "too early" for each in shown.violations}
     width = shutil.get_terminal_size().columns
-    # What is not drawn may have happened all the same.
+    # Events that are not drawn may have happened nevertheless.
     click.echo(space_time(shown.events, width, marks, ascii_only, whole=shown.left_out is None))
     click.echo()
     for each in shown.violations:
