@@ -523,7 +523,7 @@ def test_a_reader_that_leaves_after_one_line_hides_no_finding(tmp_path: Path, la
         ("simulate -p merge --set clock=vector", "the clocks of merge are kn and rc"),
         ("simulate -p merge --set ties=luck", "merge breaks ties by process or by arrival"),
         ("simulate -p merge --set clock=rc --set ties=arrival", "by process and sequence only"),
-        ("simulate -p fast --set variant=odd", "the variants of fast are groups and neighbours"),
+        ("simulate -p fast --set variant=odd", "must be groups or neighbours"),
         ("simulate -p histories --set r9=maybe", 'must be on or off, not "maybe"'),
     ],
 )
@@ -751,7 +751,7 @@ def test_files_of_groups_and_links_that_are_garbage(
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("processes: [p1, p2]\n", "it has no field `groups`"),
+        ("processes: [p1, p2]\n", "the field `groups` is missing"),
         ("groups: {g1: [p1]}\n", "a group has at least 2 members"),
         ("groups: {g1: [p1, p9]}\n", 'unknown process "p9"'),
         ("groups: {g1: [p1, p1]}\n", '"p1" is there twice'),
@@ -782,7 +782,7 @@ def test_groups_that_cannot_be_are_named_with_their_file(
         (f"simulate -p vector --groups ring:{HUGE}", "unknown group shape"),
         ("simulate -p vector --groups random:0x2", "makes 0 groups"),
         ("simulate -p vector --groups random:999x3", "processes have only 56"),
-        ("simulate -p vector --groups unicast", "vector sends to groups, and unicast makes none"),
+        ("simulate -p vector --groups unicast", "vector sends to groups, and unicast has none"),
         ("simulate -p direct --groups ring:4", "direct is for broadcast; use --groups all"),
         ("simulate -p vector --groups folder", "folder: cannot be read: Is a directory"),
         ("simulate -p histories --links missing.yaml", 'unknown link shape "missing.yaml"'),
