@@ -57,10 +57,7 @@ RUNS_ONLY = (
     "causal separators (R9 of histories).  [default: full, without separators]",
 )
 @click.option(
-    "--nulls",
-    default=1,
-    show_default=True,
-    help="Number of null messages, sent at any time (slow, relative).",
+    "--nulls", default=1, show_default=True, help="Null messages, sent at any time (slow, relative)."
 )
 @click.option("--most-states", default=5_000_000, show_default=True, help="Stop after this number of states.")
 @click.option("--all", "every", is_flag=True, help="Count every finding, not only the shortest.")

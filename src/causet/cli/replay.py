@@ -47,13 +47,7 @@ def _shipped(schedule: Path) -> Path:
 @protocol_option
 @settings_option
 @as_printed_option
-@click.option(
-    "-o",
-    "output",
-    type=click.Path(path_type=Path),
-    default=None,
-    help="File for the trace.  [default: standard output]",
-)
+@click.option("-o", "output", type=click.Path(path_type=Path), help="File for the trace.  [default: stdout]")
 @json_option
 def replay(
     schedule: Path,

@@ -42,12 +42,8 @@ FAR_BEYOND = 16
 )
 @click.option("--messages", "-m", default=1000, show_default=True, help="Number of messages.")
 @click.option("--rate", default=1.0, show_default=True, help="Messages per process and unit of time.")
-@click.option(
-    "--delay", default="exp:1", show_default=True, metavar="D", help=f"Delay of a message, one of {DELAYS}."
-)
-@click.option(
-    "--fifo/--no-fifo", default=False, show_default=True, help="Whether links keep messages in order."
-)
+@click.option("--delay", default="exp:1", show_default=True, metavar="D", help=f"Delay, one of {DELAYS}.")
+@click.option("--fifo/--no-fifo", default=False, show_default=True, help="Whether links keep the order.")
 @click.option(
     "--links",
     default=None,
@@ -57,33 +53,21 @@ FAR_BEYOND = 16
 )
 @click.option("--skew", type=float, default=None, help="Largest clock offset in ticks (merge).  [default: ε]")
 @click.option(
-    "--loss",
-    default=0.0,
-    show_default=True,
-    help="Probability that a copy of a message is lost, from 0 to below 1 (merge).",
+    "--loss", default=0.0, show_default=True, help="Probability that a copy is lost, below 1 (merge)."
 )
 @click.option(
-    "--duplicate",
-    "duplication",
-    default=0.0,
-    show_default=True,
-    help="Probability that a copy of a message is duplicated, from 0 to below 1.",
+    "--duplicate", "duplication", default=0.0, show_default=True, help="Probability of a duplicate, below 1."
 )
 @click.option(
     "--corrupt",
     "corruption",
     default=0.0,
     show_default=True,
-    help="Probability that a stamp is damaged, from 0 to below 1 (merge).",
+    help="Probability of a damaged stamp, below 1 (merge).",
 )
 @settings_option
 @as_printed_option
-@click.option(
-    "--seed",
-    default=1,
-    show_default=True,
-    help="Seed of messages and delays: the same seed gives the same bytes.",
-)
+@click.option("--seed", default=1, show_default=True, help="Random seed: the same one gives the same bytes.")
 @click.option(
     "-o",
     "output",

@@ -28,9 +28,7 @@ MOST_ROWS = 500
     type=click.Path(path_type=Path, dir_okay=False),
     help="File for the page.  [default: TRACE.html]",
 )
-@click.option(
-    "--text", "as_text", is_flag=True, help="Draw it in the terminal, as text: for small executions."
-)
+@click.option("--text", "as_text", is_flag=True, help="Draw it here, as text: for small executions.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="With --text: use ASCII characters only.")
 @click.option(
     "--compare",
@@ -43,21 +41,12 @@ MOST_ROWS = 500
     metavar="NAME",
     help="Which execution to draw, if the input has several: its name, or its number from 1.",
 )
+@click.option("--most", type=click.IntRange(1), help="Most events on the page.  [default: 200,000]")
 @click.option(
-    "--most", type=click.IntRange(1), help="Maximum number of events on the page.  [default: 200,000]"
+    "--only-process", metavar="NAME", multiple=True, help="Show only this process; can be repeated."
 )
-@click.option(
-    "--only-process",
-    metavar="NAME",
-    multiple=True,
-    help="Show this process only; can be repeated.  [default: all]",
-)
-@click.option(
-    "--from-position", metavar="N", type=click.IntRange(0), help="Leave out the positions before this one."
-)
-@click.option(
-    "--to-position", metavar="N", type=click.IntRange(0), help="Leave out this position and all after it."
-)
+@click.option("--from-position", metavar="N", type=click.IntRange(0), help="Leave out what comes before.")
+@click.option("--to-position", metavar="N", type=click.IntRange(0), help="Leave out this position and later.")
 @click.option("--around", metavar="ID", help="Show the events nearest to the event with this id.")
 @input_options
 @json_option

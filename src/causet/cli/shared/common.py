@@ -50,7 +50,7 @@ def protocol_option(function: F) -> F:
         "protocol",
         required=True,
         metavar="NAME",
-        help=f"Protocol, one of {', '.join(PROTOCOLS)}.",
+        help=f"One of {', '.join(PROTOCOLS)}.",
     )(function)
 
 
@@ -58,16 +58,10 @@ def settings_option(function: F) -> F:
     """The protocols' own options."""
     for name, text in reversed(
         (
-            (
-                "k",
-                "bounded: maximum matrix entries, one number or one per process (9,9,12).  [default: 4n]",
-            ),
+            ("k", "bounded: most matrix entries, one number or one per process (9,9,12).  [default: 4n]"),
             ("epsilon", "merge: maximum difference between clocks, in ticks.  [default: 2]"),
             ("delta", "merge: maximum delay of a message, in ticks.  [default: 10]"),
-            (
-                "silence",
-                "slow, relative: silence in a group after which a null message is sent.  [default: 5]",
-            ),
+            ("silence", "slow, relative: silence after which a null message is sent.  [default: 5]"),
         )
     ):
         function = click.option(f"--{name}", default=None, metavar="N", help=text)(function)
@@ -124,9 +118,7 @@ def check_trace_output(path: Path | None) -> None:
     """Raise BadInput if a trace cannot be written to this file."""
     check_output(path)
     if path is not None and path.suffix.lower() == ".parquet":
-        raise BadInput(
-            f"{path}: a trace is written as JSON Lines; use a name that ends in .jsonl or .jsonl.gz"
-        )
+        raise BadInput(f"{path}: a trace is JSON Lines; use a name that ends in .jsonl or .jsonl.gz")
 
 
 def system_of(

@@ -30,9 +30,7 @@ _OPTIONS = (
         "[default: the first line of the file]",
     ),
     click.option(
-        "--delimiter",
-        metavar="REGEX",
-        help="shiviz: regular expression between executions; its group trace names them.",
+        "--delimiter", metavar="REGEX", help="shiviz: what separates executions; its group trace names them."
     ),
     click.option(
         "--process",
@@ -68,9 +66,7 @@ def input_options(function: F) -> F:
 
 def strict_option(function: F) -> F:
     return click.option(
-        "--strict",
-        is_flag=True,
-        help="Treat faults of a log as bad input: exit code 2, and nothing is written.",
+        "--strict", is_flag=True, help="Treat faults of a log as bad input: exit code 2, nothing is written."
     )(function)
 
 
