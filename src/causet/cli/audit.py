@@ -9,7 +9,7 @@ import click
 
 from causet.cli.shared.inputs import (
     fault_lines,
-    fault_record,
+    fault_records,
     input_options,
     refuse_faults,
     report_option,
@@ -58,10 +58,9 @@ def audit(
 
         found = audited(source.in_file_order(), "file_order")
         faults = [*source.faults, *found.faults]
-        if strict:
-            refuse_faults(faults)
+        refuse_faults(strict, faults)
         if as_json:
-            print_json({**found.summary(), "faults": [fault_record(fault) for fault in faults]})
+            print_json({**found.summary(), "faults": fault_records(faults)})
         else:
             say_text(found.told())
             say(*fault_lines(source.faults))

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from causet.cli.shared.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
+from causet.cli.shared.inputs import fault_lines, fault_records, input_options, refuse_faults, strict_option
 from causet.cli.shared.printing import json_option, print_json, say
 from causet.errors import listed
 from causet.formats.execution import Execution
@@ -72,8 +72,7 @@ def convert(
     """
     form_out(output, to)  # an unknown format is reported before anything is read
     executions = read_executions(inputs, form, each=each, **options)
-    if strict:
-        refuse_faults([fault for execution in executions for fault in execution.faults])
+    refuse_faults(strict, [fault for execution in executions for fault in execution.faults])
     written = write_executions(output, executions, to)
     if as_json:
         print_json(_summary(executions, written))
@@ -97,7 +96,7 @@ def _summary(executions: Sequence[Execution], written: Sequence[Written]) -> dic
                 "processes": execution.processes,
                 "edges": execution.edges,
                 "with_cause": execution.with_cause,
-                "faults": [fault_record(fault) for fault in execution.faults],
+                "faults": fault_records(execution.faults),
                 "file": files.get(number),
             }
             for number, execution in enumerate(executions)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from causet.cli.shared.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
+from causet.cli.shared.inputs import fault_lines, fault_records, input_options, refuse_faults, strict_option
 from causet.cli.shared.printing import json_option, print_json, say, say_text
 from causet.cli.shared.spark import spark_options
 from causet.cli.shared.trace import execution
@@ -79,12 +79,9 @@ def explain(
         found = explained(source.events, a, b, nearest)
         faults = [*source.faults, *found.faults]
         status = "unknown" if faults else "fine"
-        if strict:
-            refuse_faults(faults)
+        refuse_faults(strict, faults)
         if as_json:
-            print_json(
-                {"status": status, **found.summary(), "faults": [fault_record(fault) for fault in faults]}
-            )
+            print_json({"status": status, **found.summary(), "faults": fault_records(faults)})
         else:
             say_text(found.told())
             say(*fault_lines(source.faults))

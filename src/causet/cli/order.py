@@ -7,13 +7,12 @@ from typing import Any
 
 import click
 
-from causet.cli.shared.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
+from causet.cli.shared.inputs import fault_lines, fault_records, input_options, refuse_faults, strict_option
 from causet.cli.shared.printing import json_option, print_json
 from causet.cli.shared.spark import spark_options
 from causet.cli.shared.trace import execution
 from causet.errors import printable
-
-FINE, UNKNOWN = 0, 3
+from causet.verdict import exit_code
 
 
 @click.command()
@@ -75,22 +74,22 @@ def order(
 
         ordered = order_events(source.events)
         faults = [*source.faults, *ordered.faults]
-        if strict:
-            refuse_faults(faults)
+        refuse_faults(strict, faults)
         rows, renamed = source.given_back(ordered.rows, ADDED)
         renamed = {**ordered.renamed, **renamed}
         files = write_rows(rows, output, written_as, overwrite)
         census = ordered.census
+    status = "unknown" if faults else "fine"
     if as_json:
         print_json(
             {
-                "status": "unknown" if faults else "fine",
+                "status": status,
                 "events": census.events,
                 "processes": len(census.processes),
                 "blocks": ordered.blocks,
                 "files": [str(file) for file in files],
                 "renamed": renamed,
-                "faults": [fault_record(fault) for fault in faults],
+                "faults": fault_records(faults),
             }
         )
     else:
@@ -102,4 +101,4 @@ def order(
             click.echo(f"  the input has a column {printable(own)}: it is kept as {printable(new)}")
         for line in fault_lines(faults):
             click.echo(line)
-    return UNKNOWN if faults else FINE
+    return exit_code(status)

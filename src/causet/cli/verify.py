@@ -10,7 +10,7 @@ import click
 
 from causet.cli.shared.inputs import (
     fault_lines,
-    fault_record,
+    fault_records,
     input_options,
     refuse_faults,
     report_option,
@@ -87,8 +87,7 @@ def verify(
 
         verdict = judged(source.events, chains)
         faults = [*source.faults, *verdict.faults]
-        if strict:
-            refuse_faults(faults)
+        refuse_faults(strict, faults)
         status = "unknown" if verdict.status in ("valid", "vacuous") and source.faults else verdict.status
         if as_json:
             for part in _json(verdict, status, faults):
@@ -114,7 +113,7 @@ def _json(verdict: Verdict, status: str, faults: Sequence[Fault]) -> Iterator[st
         "messages": verdict.messages,
         "deliveries": verdict.deliveries,
         "counts": verdict.counts,
-        "faults": [fault_record(fault) for fault in faults],
+        "faults": fault_records(faults),
     }
     yield json_text(head)[:-1]
     for name in ("duplicates", "strangers", "undelivered", "violations"):

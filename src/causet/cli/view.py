@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from causet.cli.shared.inputs import fault_lines, fault_record, input_options
+from causet.cli.shared.inputs import fault_lines, fault_records, input_options
 from causet.cli.shared.printing import json_option, print_json, say
 from causet.errors import BadInput, printable
 
@@ -112,7 +112,7 @@ def view(
         told = {"page": str(target), "bytes": target.stat().st_size, **_about(laid[0])}
         if compare is not None:
             told["other"] = _about(laid[1])
-        print_json({**told, "faults": [fault_record(fault) for fault in faults]})
+        print_json({**told, "faults": fault_records(faults)})
         return 0
     for each in laid:
         say(f"{printable(each.name)}: {len(each.events):,} of {each.total:,} events. {each.verdict.sentence}")

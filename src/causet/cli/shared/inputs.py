@@ -70,9 +70,9 @@ def strict_option(function: F) -> F:
     )(function)
 
 
-def refuse_faults(faults: Sequence[Fault]) -> None:
-    """Raise BadInput if there are faults, for `--strict`."""
-    if faults:
+def refuse_faults(strict: bool, faults: Sequence[Fault]) -> None:
+    """Raise BadInput if there are faults and `--strict` is given."""
+    if strict and faults:
         kinds = "; ".join(
             f"{fault.kind} ({fault.count:,})" + (f", first {fault.places[0]}" if fault.places else "")
             for fault in faults
@@ -80,8 +80,9 @@ def refuse_faults(faults: Sequence[Fault]) -> None:
         raise BadInput(f"the log has faults, and --strict refuses them: {kinds}")
 
 
-def fault_record(fault: Fault) -> dict[str, Any]:
-    return {"kind": fault.kind, "count": fault.count, "places": list(fault.places)}
+def fault_records(faults: Sequence[Fault]) -> list[dict[str, Any]]:
+    """Faults for JSON."""
+    return [{"kind": each.kind, "count": each.count, "places": list(each.places)} for each in faults]
 
 
 def fault_lines(faults: Sequence[Fault]) -> list[str]:

@@ -208,18 +208,17 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def _started(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:
+    spark = None
     try:
         for name, value in settings.items():
             builder = builder.config(name, value)
         spark = builder.getOrCreate()
+        spark.conf.get("spark.sql.session.timeZone")  # reading one setting makes Spark validate all
     except ImportError as error:
         raise BadInput("Spark Connect needs more packages: pip install 'causet[connect]'") from error
     except Exception as error:  # from PySpark, py4j or gRPC
-        raise BadInput(f"Spark does not start: {_why(error)}") from error
-    try:
-        spark.conf.get("spark.sql.session.timeZone")  # reading one setting makes Spark validate all
-    except Exception as error:
-        stop_session(spark)
+        if spark is not None:
+            stop_session(spark)
         raise BadInput(f"Spark does not start: {_why(error)}") from error
     return spark
 
