@@ -1,4 +1,4 @@
-"""What the pages show and nobody should have to keep up to date: drawings, tables, commands.
+"""Drawings, tables and commands on the pages, made from the code so that they stay up to date.
 
 A page asks for one by a comment on a line of its own:
 
@@ -46,7 +46,7 @@ WIDTH = 96
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Put in what the page asks for."""
+    """Replace the comments of a page by what they ask for."""
 
     def made(match: re.Match[str]) -> str:
         what, file, protocol = match.groups()

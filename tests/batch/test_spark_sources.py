@@ -1034,8 +1034,8 @@ def test_targets_that_cannot_be_written(rows: DataFrame, tmp_path: Path) -> None
         "/proc/out cannot be written: No such file or directory"
     )
     for target, sentence in (
-        ("hdfs://nobody.invalid:1/x", "there is no host of that name"),
-        ("odd://x/y", "Spark knows no such file system"),
+        ("hdfs://nobody.invalid:1/x", "there is no host with that name"),
+        ("odd://x/y", "Spark does not support this file system"),
     ):
         assert told(partial(write_rows, rows, target, "jsonl")) == (f"{target} cannot be written: {sentence}")
 
@@ -1050,7 +1050,7 @@ def test_a_folder_in_which_nothing_may_be_written(rows: DataFrame) -> None:
 
 
 FULL = (
-    "cannot be written: the disk is full; make room, or name another one (for what Spark keeps meanwhile: "
+    "cannot be written: the disk is full; free some space, or use another disk (for Spark's temporary files: "
     "--conf spark.local.dir=FOLDER)"
 )
 

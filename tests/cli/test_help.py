@@ -45,6 +45,19 @@ def test_every_command_has_one() -> None:
     assert {line.split()[1] for line in examples()} == set(COMMANDS)
 
 
+def test_every_option_has_help_that_is_a_full_phrase_with_its_default() -> None:
+    above = click.Context(cli, info_name="causet")
+    for name in COMMANDS:
+        command = cli.get_command(above, name)
+        assert command is not None
+        for option in command.params:
+            if isinstance(option, click.Option):
+                where, text = f"causet {name} {option.opts[0]}", option.help or ""
+                assert len(text.split()) >= 2 and text.rstrip()[-1] in ".])", f"{where}: {text!r}"
+                if not option.is_flag and not option.multiple and option.default not in (None, ""):
+                    assert option.show_default or "default" in text or "required" in text, where
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> Path:
     """With a file for every name that the examples use."""

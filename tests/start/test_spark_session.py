@@ -172,7 +172,7 @@ def test_java_on_the_path_counts_if_it_is_new_enough(bare: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    ("version", "told"), [("11.0.2", "which is Java 11.0.2"), (None, "no Java runs there")]
+    ("version", "told"), [("11.0.2", "which is Java 11.0.2"), (None, "has no working Java")]
 )
 def test_a_java_home_that_does_not_serve_is_named(
     bare: Path, monkeypatch: pytest.MonkeyPatch, version: str | None, told: str
@@ -217,7 +217,7 @@ def test_only_the_jvm_of_a_session_prints_into_the_file_that_is_named(bare: Path
     assert (bare / "said").read_text() == f"{session}\n"
 
 
-def test_a_folder_among_temporary_files_is_not_shared_with_anybody(
+def test_a_folder_among_temporary_files_is_not_shared_with_another_user(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
@@ -294,7 +294,7 @@ print(spark_session("local[1]", {"spark.driver.extraJavaOptions": options}).rang
     assert (without.stdout, without.stderr) == ("3\n", "")
 
 
-def test_whoever_is_second_leaves_the_making_of_the_archive_to_the_first(
+def test_a_second_process_leaves_the_making_of_the_archive_to_the_first(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = archive_in(tmp_path, monkeypatch)
@@ -353,7 +353,7 @@ def test_a_conf_is_a_name_and_a_value() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--conf", "x"], "--conf 'x': write KEY=VALUE"),
+        (["--conf", "x"], '--conf "x": write KEY=VALUE'),
         (
             ["--master", "somewhere"],
             "Spark does not start: Master must either be yarn or start with spark, k8s",
@@ -364,8 +364,8 @@ def test_a_conf_is_a_name_and_a_value() -> None:
             "master sc://127.0.0.1:1: no answer (Connection refused",
         ),
         (["--master", "sc://127.0.0.1:x"], "master sc://127.0.0.1:x: write sc://HOST:PORT"),
-        (["--conf", "spark.driver.memory=12x"], "Spark does not start: it needs at least 450 MB of"),
-        (["--conf", "spark.driver.memory=99m"], "Spark does not start: it needs at least 450 MB of"),
+        (["--conf", "spark.driver.memory=12x"], "Spark does not start: the JVM needs at least 450 MB of"),
+        (["--conf", "spark.driver.memory=99m"], "Spark does not start: the JVM needs at least 450 MB of"),
         (["--conf", "spark.sql.shuffle.partitions=no"], "Spark does not start: The value 'no' in the config"),
     ],
 )

@@ -40,7 +40,7 @@ COMMANDS = (
     "protocols",
     "doctor",
 )
-"""Each in the module of its name, which is loaded when the command is wanted: some take their time."""
+"""Each is in the module of its name, which is imported when the command is used: some load slowly."""
 
 
 class _Commands(click.Group):
@@ -67,7 +67,7 @@ class _Commands(click.Group):
 )
 @click.version_option(__version__, prog_name="causet")
 def cli() -> None:
-    """Puts messages and events of many processes into causal order: cause before effect.
+    """Put messages and events of many processes into causal order: cause before effect.
 
     Exit codes: 0 fine, 1 a finding, 2 bad input or usage, 3 unknown.
 
@@ -77,8 +77,8 @@ def cli() -> None:
     """
 
 
-class _Leavable(io.FileIO):
-    """Standard output whose reader may leave, as `head` does: what is written after that is dropped.
+class _MayClose(io.FileIO):
+    """Standard output whose reader may close it, as `head` does: what is written after that is dropped.
 
     So a command ends with its own exit code in a pipeline too.
     """
@@ -91,9 +91,9 @@ class _Leavable(io.FileIO):
 
 
 def main() -> None:
-    """Entry point: every error on purpose is one sentence on stderr and exit code 2."""
+    """Entry point: every expected error is one sentence on stderr and exit code 2."""
     sys.stdout = io.TextIOWrapper(
-        io.BufferedWriter(_Leavable(1, "w", closefd=False)),
+        io.BufferedWriter(_MayClose(1, "w", closefd=False)),
         encoding=sys.stdout.encoding,
         errors="backslashreplace",
         line_buffering=sys.stdout.isatty(),
@@ -118,10 +118,10 @@ def main() -> None:
     except OSError as error:
         say(f"causet: {error.filename or 'output'}: {error.strerror}", err=True)
         if error.filename is None:
-            # What could not be written would be tried again at the very end.
+            # Python would try to write the rest again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = BAD
     except MemoryError:
-        say("causet: this takes more memory than there is; use fewer processes or messages", err=True)
+        say("causet: out of memory; use fewer processes or messages", err=True)
         code = BAD
     sys.exit(code if isinstance(code, int) else FINE)

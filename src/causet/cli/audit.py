@@ -1,4 +1,4 @@
-"""`causet audit`: how wrong are file order and time order? On Spark."""
+"""`causet audit`: how wrong file order and time order are, on Spark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from causet.cli.shared.inputs import (
     fault_lines,
-    fault_record,
+    fault_records,
     input_options,
     refuse_faults,
     report_option,
@@ -39,10 +39,10 @@ def audit(
     conf: dict[str, str],
     **options: Any,
 ) -> int:
-    """Count the effects that stand before their causes: in file order, in time order, in ours.
+    """Count the effects that stand before their causes in file order, in time order and in causal order.
 
-    By pair of processes, with the worst skew between their clocks. This is the first thing to run on data of
-    your own. It measures and does not judge: the exit code is 0, whatever it counts.
+    Counts are also given for each pair of processes, with the worst skew between their clocks. Run this first
+    on data of your own. It measures and does not judge: the exit code is 0 whatever the counts are.
 
     \b
     Examples:
@@ -57,10 +57,9 @@ def audit(
 
         found = audited(source.in_file_order(), "file_order")
         faults = [*source.faults, *found.faults]
-        if strict:
-            refuse_faults(faults)
+        refuse_faults(strict, faults)
         if as_json:
-            print_json({**found.summary(), "faults": [fault_record(fault) for fault in faults]})
+            print_json({**found.summary(), "faults": fault_records(faults)})
         else:
             say_text(found.told())
             say(*fault_lines(source.faults))

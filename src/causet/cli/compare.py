@@ -1,4 +1,4 @@
-"""`causet compare`: every protocol beside the controls, on the same workloads."""
+"""`causet compare`: every protocol and the controls on the same workloads."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ WORKLOADS = (
 
 
 @click.command()
-@click.option("--seed", default=1, show_default=True)
+@click.option("--seed", default=1, show_default=True, help="Seed of messages and delays.")
 @json_option
 def compare(seed: int, as_json: bool) -> int:
-    """Every protocol on the same messages with the same delays, beside two controls that break the order.
+    """Run every protocol on the same messages with the same delays, beside two controls that break the order.
+
+    The exit code is 1 if a protocol breaks the causal order that it promises, or a control keeps it.
 
     \b
     Example:
@@ -81,6 +83,6 @@ def _show(results: list[tuple[str, Run]]) -> None:
         console.print(table)
         console.print()
     console.print(
-        "none and fifo are controls: what people get who deliver on arrival, or keep single links in order. "
+        "none and fifo are controls: they deliver on arrival, or keep only the order of single links. "
         "All others delivered every message after its causes."
     )

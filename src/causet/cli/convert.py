@@ -1,4 +1,4 @@
-"""`causet convert`: logs and traces of one format into another."""
+"""`causet convert`: converts logs and traces from one format to another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from causet.cli.shared.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
+from causet.cli.shared.inputs import fault_lines, fault_records, input_options, refuse_faults, strict_option
 from causet.cli.shared.printing import json_option, print_json, say
 from causet.errors import listed
 from causet.formats.execution import Execution
@@ -24,18 +24,18 @@ from causet.verdict import exit_code
     "output",
     required=True,
     type=click.Path(path_type=Path),
-    help="A file (.jsonl, .jsonl.gz, .parquet, .log), or a folder for one file per execution.",
+    help="File to write (.jsonl, .jsonl.gz, .parquet, .log), or a folder for one file per execution.",
 )
 @click.option(
     "--to",
     "to",
     type=click.Choice(list(FORMS_OUT)),
     default=None,
-    help="What to write [default: what the name of the output says; a folder is of traces].",
+    help="Format to write.  [default: by the name of the output; traces for a folder]",
 )
 @input_options
 @click.option(
-    "--each", is_flag=True, help="Each INPUT is an execution of its own; else all traces given are one."
+    "--each", is_flag=True, help="Treat each INPUT as an execution of its own; otherwise all traces are one."
 )
 @strict_option
 @json_option
@@ -58,8 +58,8 @@ def convert(
     numbered files beside it (trace-1.jsonl, trace-2.jsonl) or, where OUTPUT is a folder or has no ending,
     into that folder. A ShiViz log takes them all.
 
-    Exit code 3 if a log has faults, which are counted by kind: gaps, unknown parents, lines that do not
-    match the parser.
+    The exit code is 3 if a log has faults, which are counted by kind: gaps, unknown parents, lines that do
+    not match the parser.
 
     \b
     Examples:
@@ -70,10 +70,9 @@ def convert(
       causet convert trace.jsonl --to cloudevents -o messages.jsonl
       causet convert trace.jsonl -o trace.log
     """
-    form_out(output, to)  # what cannot be written is said before anything is read
+    form_out(output, to)  # an unknown format is reported before anything is read
     executions = read_executions(inputs, form, each=each, **options)
-    if strict:
-        refuse_faults([fault for execution in executions for fault in execution.faults])
+    refuse_faults(strict, [fault for execution in executions for fault in execution.faults])
     written = write_executions(output, executions, to)
     if as_json:
         print_json(_summary(executions, written))
@@ -97,7 +96,7 @@ def _summary(executions: Sequence[Execution], written: Sequence[Written]) -> dic
                 "processes": execution.processes,
                 "edges": execution.edges,
                 "with_cause": execution.with_cause,
-                "faults": [fault_record(fault) for fault in execution.faults],
+                "faults": fault_records(execution.faults),
                 "file": files.get(number),
             }
             for number, execution in enumerate(executions)

@@ -1,4 +1,4 @@
-"""`causet doctor`: what works on this machine, what is missing, and what to do about it."""
+"""`causet doctor`: reports what works on this machine, what is missing, and what to do about it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GIB = 1 << 30
 LITTLE_MEMORY, LITTLE_DISK = 2 * GIB, 2 * GIB
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox")
 FINE, MISSING, WRONG = "fine", "missing", "wrong"
-"""What is missing is wanted by a part of the commands; what is wrong keeps those on Spark from working."""
+"""`missing` affects only some commands; `wrong` keeps those on Spark from working."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,13 @@ class Finding:
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="Do not start Spark, which takes some seconds.")
+@click.option("--quick", is_flag=True, help="Do not start Spark, which takes several seconds.")
 @json_option
 def doctor(quick: bool, as_json: bool) -> int:
-    """What works on this machine, what is missing, and what to do about it.
+    """Report what works on this machine, what is missing, and what to do about it.
 
-    The exit code is 1 if something is wrong that the commands on Spark need; what is only missing for a part
-    of them (Kafka, a browser) is said, and the code stays 0.
+    The exit code is 1 if something is wrong that the commands on Spark need. What only some commands need
+    (Kafka, a browser) is reported as missing, and the exit code stays 0.
 
     \b
     Examples:
@@ -60,7 +60,7 @@ def doctor(quick: bool, as_json: bool) -> int:
     if as_json:
         print_json({"status": status, "findings": [asdict(finding) for finding in found]})
     elif wrong:
-        say("", f"{len(wrong)} to put right: {', '.join(finding.what for finding in wrong)}.")
+        say("", f"{len(wrong)} to fix: {', '.join(finding.what for finding in wrong)}.")
     else:
         say("", "Everything that is needed works.")
     return exit_code(status)
@@ -99,7 +99,7 @@ def _java() -> Iterator[Finding]:
             "Java",
             WRONG,
             str(error),
-            "If JAVA_HOME is not set, causet finds a Java by itself, or brings one.",
+            "If JAVA_HOME is not set, causet finds a Java by itself, or uses the one it was installed with.",
         )
         return
     yield Finding("Java", FINE, f"{java.version}, in {java.home}")
@@ -112,7 +112,7 @@ def _memory() -> Iterator[Finding]:
         return
     told = f"{total / GIB:.1f} GiB, {os.cpu_count()} cores"
     if total < LITTLE_MEMORY:
-        remedy = "Spark wants about 2 GiB: try --conf spark.driver.memory=512m, and close other programs."
+        remedy = "Spark needs about 2 GiB: try --conf spark.driver.memory=512m, and close other programs."
         yield Finding("Memory", WRONG, told, remedy)
     else:
         yield Finding("Memory", FINE, told)
@@ -124,12 +124,12 @@ def _disk() -> Iterator[Finding]:
         with tempfile.NamedTemporaryFile(dir=folder):
             free = shutil.disk_usage(folder).free
     except OSError as error:
-        remedy = "Name a folder that can be written in TMPDIR."
+        remedy = "Set TMPDIR to a writable folder."
         yield Finding("Disk", WRONG, f"{folder} cannot be written: {error.strerror}", remedy)
         return
     told = f"{free / GIB:.1f} GiB free in {folder}"
     if free < LITTLE_DISK:
-        yield Finding("Disk", MISSING, told, "Large sorts need room: name another folder in TMPDIR.")
+        yield Finding("Disk", MISSING, told, "Large sorts need disk space: set TMPDIR to another folder.")
     else:
         yield Finding("Disk", FINE, told)
 
@@ -140,9 +140,9 @@ def _spark() -> Iterator[Finding]:
     try:
         with session(None, {}, "starting", brief=True) as spark:
             count = spark.range(1000).selectExpr("sum(id)").collect()[0][0]
-            told = f"{spark.version} starts and counts"
+            told = f"{spark.version} starts and computes"
     except CausetError as error:
-        yield Finding("Spark", WRONG, str(error), "If Java is fine, look at memory and JAVA_HOME.")
+        yield Finding("Spark", WRONG, str(error), "If Java is fine, check memory and JAVA_HOME.")
         return
     yield Finding("Spark", FINE if count == 499500 else WRONG, told)
 
@@ -177,6 +177,6 @@ def _browser() -> Iterator[Finding]:
             name = getattr(webbrowser.get(), "name", "the system's")
         except webbrowser.Error:
             remedy = "Pages are single files: open them in any browser, on any machine."
-            yield Finding("Browser", MISSING, "none is found here", remedy)
+            yield Finding("Browser", MISSING, "none was found", remedy)
             return
     yield Finding("Browser", FINE, f"{name}, for the pages of view, demo and reports")

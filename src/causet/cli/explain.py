@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from causet.cli.shared.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
+from causet.cli.shared.inputs import fault_lines, fault_records, input_options, refuse_faults, strict_option
 from causet.cli.shared.printing import json_option, print_json, say, say_text
 from causet.cli.shared.spark import spark_options
 from causet.cli.shared.trace import execution
@@ -20,7 +20,7 @@ from causet.verdict import exit_code
     "--checkpoint",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Of a query of deliver or merge, running or not: why are messages held?",
+    help="Checkpoint of a deliver or merge query, running or not: explain why messages are held.",
 )
 @click.option(
     "--nearest",
@@ -28,7 +28,7 @@ from causet.verdict import exit_code
     type=click.IntRange(0),
     default=10,
     show_default=True,
-    help="How many causes, effects and concurrent events are named.",
+    help="Number of causes, effects and concurrent events to name.",
 )
 @input_options
 @strict_option
@@ -45,17 +45,17 @@ def explain(
     conf: dict[str, str],
     **options: Any,
 ) -> int:
-    """Tell the causes and effects of an event, or how two events are related.
+    """Explain the causes and effects of an event, or how two events are related.
 
-    ID is the id of an event (by default process#seq) or of a message, which means its send. With one: its
-    direct and transitive causes and effects, counted and the nearest ones named, what is concurrent; for a
-    message also how long it waited and for what. With two: before, after or concurrent, with a shortest
-    chain.
+    ID is the id of an event (by default process#seq) or of a message, which stands for its send. For one ID:
+    its direct and transitive causes and effects, counted, with the nearest ones named, and what is
+    concurrent; for a message also how long it waited and for what. For two IDs: before, after or concurrent,
+    with a shortest chain.
 
-    With --checkpoint: which messages the query holds, the oldest first, and what each waits for; or one of
-    them, called source:sequence, or by its id where messages have parents.
+    With --checkpoint: the messages that the query holds, the oldest first, and what each waits for; or one
+    of them, named source:sequence, or by its id where messages have parents.
 
-    Exit code 3 if the log has faults: something may be missing then.
+    The exit code is 3 if the log has faults: something may be missing then.
 
     \b
     Examples:
@@ -66,7 +66,7 @@ def explain(
     """
     if checkpoint is not None:
         if len(names) > 1:
-            raise click.UsageError("With --checkpoint, name one message, or none.")
+            raise click.UsageError("With --checkpoint, name at most one message.")
         from causet.cli.shared.held import explain_held
 
         return explain_held(checkpoint, names[0] if names else None, nearest, as_json, master, conf)
@@ -79,12 +79,9 @@ def explain(
         found = explained(source.events, a, b, nearest)
         faults = [*source.faults, *found.faults]
         status = "unknown" if faults else "fine"
-        if strict:
-            refuse_faults(faults)
+        refuse_faults(strict, faults)
         if as_json:
-            print_json(
-                {"status": status, **found.summary(), "faults": [fault_record(fault) for fault in faults]}
-            )
+            print_json({"status": status, **found.summary(), "faults": fault_records(faults)})
         else:
             say_text(found.told())
             say(*fault_lines(source.faults))

@@ -1,4 +1,4 @@
-"""`causet explore`: every interleaving of a small system."""
+"""`causet explore`: tries every interleaving of a small system."""
 
 from __future__ import annotations
 
@@ -40,25 +40,27 @@ RUNS_ONLY = (
 
 @click.command()
 @protocol_option
-@click.option("--processes", "-n", default=3, show_default=True, help="How many processes, 2 to 6.")
-@click.option("--messages", "-m", default=4, show_default=True, help="How many messages at most, 1 to 8.")
+@click.option("--processes", "-n", default=3, show_default=True, help="Number of processes, 2 to 6.")
+@click.option("--messages", "-m", default=4, show_default=True, help="Maximum number of messages, 1 to 8.")
 @click.option(
     "--groups",
     default=None,
     metavar="SHAPE",
-    help="For group protocols: pairs (each two processes a group), twins (two groups of everybody), all, "
-    "ring:SIZE, random:COUNTxSIZE. By default pairs, then twins.",
+    help="Groups, for group protocols: pairs (any two processes form a group), twins (two groups of all "
+    "processes), all, ring:SIZE or random:COUNTxSIZE.  [default: pairs, then twins]",
 )
 @click.option(
     "--links",
     default=None,
     metavar="SHAPE",
-    help="path, star, cycle, tail (a triangle with a tail) or full, with all their causal separators "
-    "(R9 of histories).",
+    help="Links between processes: path, star, cycle, tail (a triangle with a tail) or full, with all their "
+    "causal separators (R9 of histories).  [default: full, without separators]",
 )
-@click.option("--nulls", default=1, show_default=True, help="Null messages at any time (slow, relative).")
-@click.option("--most-states", default=5_000_000, show_default=True, help="Give up after so many states.")
-@click.option("--all", "every", is_flag=True, help="Count every finding, beyond the shortest.")
+@click.option(
+    "--nulls", default=1, show_default=True, help="Null messages, sent at any time (slow, relative)."
+)
+@click.option("--most-states", default=5_000_000, show_default=True, help="Stop after this number of states.")
+@click.option("--all", "every", is_flag=True, help="Count every finding, not only the shortest.")
 @settings_option
 @as_printed_option
 @click.option(
@@ -66,7 +68,7 @@ RUNS_ONLY = (
     "output",
     type=click.Path(path_type=Path),
     default=None,
-    help="Where the shortest counter-example goes, as a schedule.",
+    help="File for the shortest counter-example, as a schedule.",
 )
 @json_option
 def explore(
@@ -86,10 +88,11 @@ def explore(
 ) -> int:
     """Try every interleaving of a small system, and show the shortest counter-example.
 
-    Judges that nothing is delivered before a cause or twice; nothing later than necessary, for protocols that
-    promise it; and everything in the end. A clean result has tried every interleaving within the bounds; once
-    something is found, no longer counter-examples are looked for. Exit code 1 if something is found, 3 if the
-    exploration stopped at a limit and found nothing.
+    It checks that nothing is delivered before a cause, or twice; that nothing is delivered later than
+    necessary, for protocols that promise this; and that everything is delivered in the end. A clean result
+    has tried every interleaving within the bounds; once something is found, longer counter-examples are not
+    searched for. The exit code is 1 if something is found, 3 if the exploration stopped at a limit and found
+    nothing.
 
     \b
     Examples:
@@ -177,7 +180,7 @@ def _summary(
         "protocol": protocol,
         "processes": processes,
         "messages": messages,
-        # An exploration is no run: it has no delays, and no one number of deliveries or stamps.
+        # An exploration is not a run: it has no delays, and no single number of deliveries or stamps.
         **dict.fromkeys(RUNS_ONLY),
         "states": sum(report.states for _, report in reports),
         "complete": all(report.complete for _, report in reports),

@@ -1,4 +1,4 @@
-"""`causet order`: one causal order of an execution, on Spark."""
+"""`causet order`: puts an execution into one causal order, on Spark."""
 
 from __future__ import annotations
 
@@ -7,22 +7,26 @@ from typing import Any
 
 import click
 
-from causet.cli.shared.inputs import fault_lines, fault_record, input_options, refuse_faults, strict_option
+from causet.cli.shared.inputs import fault_lines, fault_records, input_options, refuse_faults, strict_option
 from causet.cli.shared.printing import json_option, print_json
 from causet.cli.shared.spark import spark_options
 from causet.cli.shared.trace import execution
 from causet.errors import printable
-
-FINE, UNKNOWN = 0, 3
+from causet.verdict import exit_code
 
 
 @click.command()
 @click.argument("inputs", metavar="TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "output", required=True, metavar="DIR", help="The folder to write; it must not be there.")
+@click.option("-o", "output", required=True, metavar="DIR", help="Folder to write, which must not exist.")
 @click.option(
-    "--format", "written_as", type=click.Choice(["parquet", "jsonl"]), default="parquet", show_default=True
+    "--format",
+    "written_as",
+    type=click.Choice(["parquet", "jsonl"]),
+    default="parquet",
+    show_default=True,
+    help="Format of the files.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace DIR if it is there.")
+@click.option("--overwrite", is_flag=True, help="Replace DIR if it exists.")
 @input_options
 @strict_option
 @spark_options
@@ -41,18 +45,19 @@ def order(
 ) -> int:
     """Put the events of a trace or log into one causal order.
 
-    It is time order, moved only where time order is wrong, and depends on the events alone: not on the order
-    of the input, nor on partitions or workers. DIR gets every column of a trace or table under its own name
-    and with its own values (of other logs, the fields of the trace that `causet convert` makes of them), plus
+    It is time order, changed only where time order is wrong, and depends on the events alone: not on the
+    order of the input, nor on partitions or workers. DIR gets every column of a trace or table under its own
+    name and with its own values (for other logs, the fields of the trace that `causet convert` makes), plus
 
     \b
       block      1 + the largest block among the direct causes
       repaired   the event's time, or that of a cause if it is later
       position   0, 1, 2, …: the order
 
-    in files part-00000, part-00001, …, whose rows one after the other are in that order. An input column that
-    has one of these names is kept as input_NAME. All TRACEs given are one execution. Exit code 3 if the log
-    has faults (gaps, unknown parents, deliveries without a send): it is ordered as far as it is known.
+    in files part-00000, part-00001, …, whose rows, read one file after the other, are in that order. An input
+    column with one of these names is kept as input_NAME. All TRACEs together are one execution. The exit code
+    is 3 if the log has faults (gaps, unknown parents, deliveries without a send): it is ordered as far as it
+    is known.
 
     \b
     Examples:
@@ -69,22 +74,22 @@ def order(
 
         ordered = order_events(source.events)
         faults = [*source.faults, *ordered.faults]
-        if strict:
-            refuse_faults(faults)
+        refuse_faults(strict, faults)
         rows, renamed = source.given_back(ordered.rows, ADDED)
         renamed = {**ordered.renamed, **renamed}
         files = write_rows(rows, output, written_as, overwrite)
         census = ordered.census
+    status = "unknown" if faults else "fine"
     if as_json:
         print_json(
             {
-                "status": "unknown" if faults else "fine",
+                "status": status,
                 "events": census.events,
                 "processes": len(census.processes),
                 "blocks": ordered.blocks,
                 "files": [str(file) for file in files],
                 "renamed": renamed,
-                "faults": [fault_record(fault) for fault in faults],
+                "faults": fault_records(faults),
             }
         )
     else:
@@ -96,4 +101,4 @@ def order(
             click.echo(f"  the input has a column {printable(own)}: it is kept as {printable(new)}")
         for line in fault_lines(faults):
             click.echo(line)
-    return UNKNOWN if faults else FINE
+    return exit_code(status)

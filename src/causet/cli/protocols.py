@@ -1,4 +1,4 @@
-"""`causet protocols`: what each costs and promises."""
+"""`causet protocols`: lists what each protocol costs and promises."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ NEEDS: dict[str, Callable[[type[Protocol]], bool]] = {
     "needs",
     multiple=True,
     type=click.Choice(list(NEEDS)),
-    help="Only those that fit; can be repeated.",
+    help="Show only the protocols that fit this; can be repeated.  [default: show all]",
 )
 @json_option
 def protocols(needs: tuple[str, ...], as_json: bool) -> int:
-    """What each protocol is, costs and promises, with its options.
+    """Describe each protocol: what it is, costs and promises, with its options.
 
-    With --for, those that keep causal order and fit what you have: exit code 1 if there is none.
+    With --for, list the protocols that keep causal order and fit what you have; the exit code is 1 if there
+    is none.
 
     \b
     Examples:
@@ -62,9 +63,9 @@ def protocols(needs: tuple[str, ...], as_json: bool) -> int:
     for row in rows:
         _show(console, row)
     console.print(
-        f"Options are given with --set NAME=VALUE; {', '.join(flags())} also by their own names. "
-        "All have capacity: the most messages a process may hold back; one more is an error. Errata are "
-        "selected with --as-printed."
+        f"Options are given with --set NAME=VALUE; {', '.join(flags())} have options of their own. "
+        "All have capacity: the maximum number of messages a process may hold back; one more is an error. "
+        "Errata are selected with --as-printed."
     )
     return 0
 
@@ -91,7 +92,7 @@ def _show(console: Console, row: dict[str, Any]) -> None:
 
 
 def _plain(default: Any) -> str:
-    """A default as one would give it on the command line."""
+    """A default value, as written on the command line."""
     if default is None:
         return "…"
     return ("on" if default else "off") if isinstance(default, bool) else str(default)

@@ -1,4 +1,4 @@
-"""`causet replay`: an exact schedule under a protocol."""
+"""`causet replay`: replays an exact schedule under a protocol."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from causet.verdict import exit_code, judged_status
 from causet.view.text import space_time
 
 MOST_DRAWN = 200
-"""Events that are still drawn: a longer drawing is not looked at."""
+"""Maximum number of events in a drawing."""
 
 
 def _shipped(schedule: Path) -> Path:
-    """The file that is meant: those under `schedules/` come with the package, wherever one is."""
+    """The path of a schedule; those under `schedules/` come with the package and work from any folder."""
     package = Path(causet.__file__).parent
     homes = (Path(), package, package.parents[1])  # the last one in a clone
     shipped = schedule.parts[:1] == ("schedules",)
@@ -48,7 +48,7 @@ def _shipped(schedule: Path) -> Path:
 @protocol_option
 @settings_option
 @as_printed_option
-@click.option("-o", "output", type=click.Path(path_type=Path), default=None, help="Where the trace goes.")
+@click.option("-o", "output", type=click.Path(path_type=Path), help="File for the trace.  [default: stdout]")
 @json_option
 def replay(
     schedule: Path,
@@ -61,9 +61,9 @@ def replay(
 ) -> int:
     """Replay an exact SCHEDULE under a protocol.
 
-    Prints the trace as JSON Lines, and a drawing with the verdict on stderr; with -o the trace goes to a file
-    and the drawing to stdout. Exit code 1 if a message is delivered out of causal order, or if everything has
-    arrived and a message is still held.
+    It prints the trace as JSON Lines to standard output, and a drawing with the verdict to standard error;
+    with -o the trace goes to a file and the drawing to standard output. The exit code is 1 if a message is
+    delivered out of causal order, or if everything has arrived and a message is still held.
 
     \b
     Example:
@@ -149,7 +149,7 @@ def _told(result: Replay, verdict: Verdict) -> list[str]:
             state = "a message was lost;"
         lines += [f"{state} {line}" for line in result.held]
     lines += [
-        f"refused: {printable(message)} by {printable(process)}, for it came too late or cannot be"
+        f"refused: {printable(message)} by {printable(process)}, because it came too late or is impossible"
         for process, message in result.refused
     ]
     if result.under_way:

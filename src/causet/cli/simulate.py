@@ -1,4 +1,4 @@
-"""`causet simulate`: a protocol on a seeded network; the trace and a summary."""
+"""`causet simulate`: runs a protocol on a seeded network; writes the trace and prints a summary."""
 
 from __future__ import annotations
 
@@ -27,50 +27,53 @@ from causet.simulate.workload import DELAYS, Workload, delay_of
 from causet.verdict import exit_code, judged_status
 
 FAR_BEYOND = 16
-"""So many times its sensible size, and a protocol would fill any memory."""
+"""Multiple of its sensible size at which a protocol would fill any memory."""
 
 
 @click.command()
 @protocol_option
-@click.option("--processes", "-n", default=8, show_default=True, help="How many processes.")
+@click.option("--processes", "-n", default=8, show_default=True, help="Number of processes.")
 @click.option(
     "--groups",
     default=None,
     metavar="SHAPE",
-    help="all, unicast, ring:SIZE, random:COUNTxSIZE, pairs, twins, or a YAML file with `groups`. By default "
-    "unicast, ring:4 for the group protocols and all for broadcast.",
+    help="Groups: all, unicast, ring:SIZE, random:COUNTxSIZE, pairs, twins, or a YAML file with `groups`.  "
+    "[default: unicast; ring:4 for group protocols, all for broadcast]",
 )
-@click.option("--messages", "-m", default=1000, show_default=True, help="How many messages.")
+@click.option("--messages", "-m", default=1000, show_default=True, help="Number of messages.")
 @click.option("--rate", default=1.0, show_default=True, help="Messages per process and unit of time.")
-@click.option("--delay", default="exp:1", show_default=True, metavar="D", help=f"One of {DELAYS}.")
-@click.option("--fifo/--no-fifo", default=False, show_default=True, help="Whether links keep their order.")
+@click.option("--delay", default="exp:1", show_default=True, metavar="D", help=f"Delay, one of {DELAYS}.")
+@click.option("--fifo/--no-fifo", default=False, show_default=True, help="Whether links keep the order.")
 @click.option(
     "--links",
     default=None,
     metavar="SHAPE",
-    help="full, path, star, cycle, tail (a triangle with a tail), or a YAML file with `links` and "
-    "`separators`.",
+    help="Links between processes: full, path, star, cycle, tail (a triangle with a tail), or a YAML file "
+    "with `links` and `separators`.  [default: full]",
 )
-@click.option("--skew", type=float, default=None, help="Largest clock offset in ticks (merge) [default: ε].")
-@click.option("--loss", default=0.0, help="Probability that a copy is lost, from 0 to below 1 (merge).")
+@click.option("--skew", type=float, default=None, help="Largest clock offset in ticks (merge).  [default: ε]")
 @click.option(
-    "--duplicate", "duplication", default=0.0, help="Probability that a copy comes twice, from 0 to below 1."
+    "--loss", default=0.0, show_default=True, help="Probability that a copy is lost, below 1 (merge)."
+)
+@click.option(
+    "--duplicate", "duplication", default=0.0, show_default=True, help="Probability of a duplicate, below 1."
 )
 @click.option(
     "--corrupt",
     "corruption",
     default=0.0,
-    help="Probability that a stamp is damaged, from 0 to below 1 (merge).",
+    show_default=True,
+    help="Probability of a damaged stamp, below 1 (merge).",
 )
 @settings_option
 @as_printed_option
-@click.option("--seed", default=1, show_default=True, help="The same seed gives the same bytes.")
+@click.option("--seed", default=1, show_default=True, help="Random seed: the same one gives the same bytes.")
 @click.option(
     "-o",
     "output",
     type=click.Path(path_type=Path),
     default=None,
-    help="Where the trace goes (.jsonl, .jsonl.gz).",
+    help="File for the trace, .jsonl or .jsonl.gz.  [default: not written]",
 )
 @json_option
 def simulate(
@@ -95,8 +98,8 @@ def simulate(
 ) -> int:
     """Run a protocol on a simulated network and judge the run.
 
-    Writes the trace with -o, and prints a summary. Exit code 1 if a message was delivered out of causal order
-    or twice, or is stuck.
+    It prints a summary, and writes the trace with -o. The exit code is 1 if a message was delivered out of
+    causal order or twice, or is stuck.
 
     \b
     Example:
@@ -110,7 +113,7 @@ def simulate(
     system = system_of(processes, groups, links, seed, default=default)
     groups = groups or (links if links is not None and system.groups else default)
     if kind.grouped and not system.groups:
-        raise BadInput(f"{kind.name} sends to groups, and {groups} makes none; try --groups ring:2")
+        raise BadInput(f"{kind.name} sends to groups, and {groups} has none; try --groups ring:2")
     if kind.broadcast and [group.members for group in system.groups] != [system.everyone]:
         raise BadInput(f"{kind.name} is for broadcast; use --groups all")
     if kind.sensible is not None and system.size > FAR_BEYOND * kind.sensible:

@@ -1,4 +1,4 @@
-"""`causet verify`: does every process deliver in causal order? On Spark."""
+"""`causet verify`: checks that every process delivers in causal order, on Spark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from causet.cli.shared.inputs import (
     fault_lines,
-    fault_record,
+    fault_records,
     input_options,
     refuse_faults,
     report_option,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from causet.spark.batch.verify import Verdict
 
 TOLD = 20
-"""Findings of one kind that are told to people; all are in the JSON."""
+"""Findings of one kind that are printed as text; the JSON has all."""
 
 
 @click.command()
@@ -42,7 +42,7 @@ TOLD = 20
     type=click.IntRange(0),
     default=100,
     show_default=True,
-    help="How many violations get a shortest chain that proves them.",
+    help="Number of violations that get a shortest chain that proves them.",
 )
 @input_options
 @strict_option
@@ -62,15 +62,15 @@ def verify(
 ) -> int:
     """Check that every process delivers in causal order.
 
-    Every delivery that came too early is found, with the message that should have come first and a shortest
-    chain that proves it; also duplicates, deliveries where a message is not addressed, deliveries without a
-    send, and messages never delivered.
+    It finds every delivery that came too early, with the message that should have come first and a shortest
+    chain that proves it; also duplicates, deliveries to processes that a message is not addressed to,
+    deliveries without a send, and messages never delivered.
 
     \b
     The status is
       valid     exit code 0
       vacuous   0: nothing is delivered, so there is nothing to check
-      invalid   1: something was delivered too early, twice, or where it is not addressed
+      invalid   1: something was delivered too early, twice, or to a process it is not addressed to
       unknown   3: nothing was found, but the log has faults that could hide something
 
     \b
@@ -86,8 +86,7 @@ def verify(
 
         verdict = judged(source.events, chains)
         faults = [*source.faults, *verdict.faults]
-        if strict:
-            refuse_faults(faults)
+        refuse_faults(strict, faults)
         status = "unknown" if verdict.status in ("valid", "vacuous") and source.faults else verdict.status
         if as_json:
             for part in _json(verdict, status, faults):
@@ -106,14 +105,14 @@ def verify(
 
 
 def _json(verdict: Verdict, status: str, faults: Sequence[Fault]) -> Iterator[str]:
-    """One object, written as its lists come: there may be millions of violations."""
+    """One JSON object, in parts as its lists are read: there may be millions of violations."""
     head = {
         "status": status,
         "events": verdict.events,
         "messages": verdict.messages,
         "deliveries": verdict.deliveries,
         "counts": verdict.counts,
-        "faults": [fault_record(fault) for fault in faults],
+        "faults": fault_records(faults),
     }
     yield json_text(head)[:-1]
     for name in ("duplicates", "strangers", "undelivered", "violations"):

@@ -1,4 +1,4 @@
-"""`causet view`: an execution as a picture."""
+"""`causet view`: draws an execution."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from causet.cli.shared.inputs import fault_lines, fault_record, input_options
+from causet.cli.shared.inputs import fault_lines, fault_records, input_options
 from causet.cli.shared.printing import json_option, print_json, say
 from causet.errors import BadInput, printable
 from causet.files import check_output
@@ -18,32 +18,37 @@ if TYPE_CHECKING:
     from causet.view.payload import Drawing
 
 MOST_ROWS = 500
-"""Events that are drawn as text: more is for a page."""
+"""Maximum number of events drawn as text; a page shows more."""
 
 
 @click.command()
 @click.argument("inputs", metavar="TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The page  [default: TRACE.html]"
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File for the page.  [default: TRACE.html]",
 )
 @click.option("--text", "as_text", is_flag=True, help="Draw it here, as text: for small executions.")
-@click.option("--ascii", "ascii_only", is_flag=True, help="With --text: without letters beyond ASCII.")
+@click.option("--ascii", "ascii_only", is_flag=True, help="With --text: use ASCII characters only.")
 @click.option(
     "--compare",
     metavar="OTHER",
     type=click.Path(path_type=Path),
-    help="Another execution, beside it, with what differs marked.",
+    help="Show another execution beside it, with the differences marked.",
 )
 @click.option(
     "--execution",
     metavar="NAME",
-    help="Which one, where the input has several: its name, or its number from 1.",
+    help="Which execution to draw, if the input has several: its name, or its number from 1.",
 )
-@click.option("--most", type=click.IntRange(1), help="Events on the page, at most  [default: 200,000]")
-@click.option("--only-process", metavar="NAME", multiple=True, help="Show this process; can be repeated.")
-@click.option("--from-position", metavar="N", type=click.IntRange(0), help="Leave out what is before.")
-@click.option("--to-position", metavar="N", type=click.IntRange(0), help="Leave out this position and on.")
-@click.option("--around", metavar="ID", help="Show the events nearest to this one.")
+@click.option("--most", type=click.IntRange(1), help="Most events on the page.  [default: 200,000]")
+@click.option(
+    "--only-process", metavar="NAME", multiple=True, help="Show only this process; can be repeated."
+)
+@click.option("--from-position", metavar="N", type=click.IntRange(0), help="Leave out what comes before.")
+@click.option("--to-position", metavar="N", type=click.IntRange(0), help="Leave out this position and later.")
+@click.option("--around", metavar="ID", help="Show the events nearest to the event with this id.")
 @input_options
 @json_option
 def view(
@@ -64,9 +69,9 @@ def view(
 ) -> int:
     """Draw an execution: a page to open in a browser, or lines of text.
 
-    The page needs no network: lanes for processes, arrows for messages, what was held back and what it waited
-    for, what was delivered too early, with the proof. It can be searched, filtered and compared. The exit
-    code is 0 when it is drawn, whatever it shows; `causet verify` judges.
+    The page works offline. It has lanes for processes and arrows for messages; it shows what was held back
+    and what it waited for, and what was delivered too early, with the proof. It can be searched, filtered and
+    compared. The exit code is 0 when the execution is drawn, whatever it shows; `causet verify` judges.
 
     \b
     Examples:
@@ -79,9 +84,11 @@ def view(
     from causet.view.narrow import MOST_EVENTS, Selection
 
     if as_text and (output is not None or compare is not None or as_json):
-        raise click.UsageError("--text draws here: it goes with none of -o, --compare and --json.")
+        raise click.UsageError(
+            "--text draws in the terminal: it cannot be used with -o, --compare or --json."
+        )
     if ascii_only and not as_text:
-        raise click.UsageError("--ascii belongs to --text.")
+        raise click.UsageError("--ascii can only be used with --text.")
     target = output or Path(f"{(inputs[0].resolve().name or 'trace').split('.')[0]}.html")
     if not as_text:
         check_output(target, [*inputs, *([compare] if compare else [])])
@@ -104,7 +111,7 @@ def view(
         told = {"page": str(target), "bytes": target.stat().st_size, **_about(drawings[0])}
         if compare is not None:
             told["other"] = _about(drawings[1])
-        print_json({**told, "faults": [fault_record(fault) for fault in faults]})
+        print_json({**told, "faults": fault_records(faults)})
         return 0
     for each in drawings:
         say(f"{printable(each.name)}: {len(each.events):,} of {each.total:,} events. {each.verdict.sentence}")
@@ -123,14 +130,14 @@ def _about(drawing: Drawing) -> dict[str, Any]:
 
 
 def _one(inputs: tuple[Path, ...], form: str | None, name: str | None, options: dict[str, Any]) -> Execution:
-    """The execution that is asked for; BadInput names them where there are several."""
+    """The requested execution; BadInput lists them if there are several."""
     from causet.formats.choice import one_execution
     from causet.formats.registry import read_executions
 
     where = ", ".join(map(str, inputs[:3]))
     found = one_execution(read_executions(inputs, form, **options), name, where)
     if not found.events:
-        raise BadInput(f"{where}: there is no event in it")
+        raise BadInput(f"{where}: it has no events")
     return found
 
 
@@ -148,7 +155,7 @@ def _drawn(found: Execution, wanted: Any, ascii_only: bool) -> int:
         )
     marks = {shown.events[each.delivered].id: "too early" for each in shown.violations}
     width = shutil.get_terminal_size().columns
-    # What is not drawn may have happened all the same.
+    # Events that are not drawn may have happened nevertheless.
     click.echo(space_time(shown.events, width, marks, ascii_only, whole=shown.left_out is None))
     click.echo()
     for each in shown.violations:

@@ -1,8 +1,10 @@
 """The data pipeline on Spark: DataFrame in, DataFrame out.
 
 The public functions are imported when they are first used: kernels and Arrow take a second to load, and
-starting a session does not need them. The modules stand in rooms; no room has the name of a public function,
-since importing it would put the module in the function's place.
+starting a session does not need them. No room has the name of a public function, since importing the room
+would replace the function by the module.
+
+Which private parts of Spark are used, and why, is in `docs/spark.md`.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from causet.spark.start.java import cache_folder, writable_cache
 
 if not os.access(Path(__file__).parents[1] / "kernels", os.W_OK) and cache_folder() is None:
-    # Where neither the package nor a home can be written to, numba would refuse to load a kernel.
+    # If neither the package nor the home folder is writable, numba would refuse to load a kernel.
     os.environ.setdefault("NUMBA_CACHE_DIR", str(writable_cache() / "numba"))
 
 if TYPE_CHECKING:

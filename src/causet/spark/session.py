@@ -1,3 +1,3 @@
-"""Where `spark_session` has always been imported from; `causet.spark.spark_session` is the same."""
+"""The former home of `spark_session`, kept for programs that import it from here."""
 
 from causet.spark.start.session import spark_session as spark_session

@@ -42,7 +42,7 @@ from causet.spark.write.folder import write_rows
 
 
 def main() -> None:
-    """Make the archive for the Java that is found, unless another process is at it."""
+    """Make the archive for the Java that is found, unless another process is making it."""
     with suppress(OSError):
         os.setsid()  # the terminal may be closed meanwhile
     os.nice(19)
@@ -58,15 +58,15 @@ def main() -> None:
             try:
                 make_archive(archive)
             except Exception:
-                later = time.time() + UNUSED  # it is not going to work tomorrow either
+                later = time.time() + UNUSED  # it would fail tomorrow as well
                 os.utime(lock_of(archive), (later, later))
                 raise
 
 
 @contextmanager
 def _alone(archive: Path) -> Iterator[bool]:
-    """Whether this process has the lock. It ends with the process, however that ends; its file remains, and
-    its age tells when the archive was tried."""
+    """Whether this process has the lock, which is released when the process ends in any way. The file of the
+    lock remains: its age says when an archive was last tried."""
     with lock_of(archive).open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -93,7 +93,7 @@ def _remove_old(archive: Path) -> None:
 
 
 def make_archive(archive: Path) -> None:
-    """Train, dump, and name the archive once it is whole."""
+    """Run the training, dump the classes, and name the archive once it is complete."""
     java = find_java()
     folder = Path(mkdtemp(prefix="training-", dir=archive.parent))
     try:
@@ -108,8 +108,8 @@ def make_archive(archive: Path) -> None:
 
 
 def _list_classes(classes: Path, folder: Path) -> None:
-    """Let a JVM list what it loads for typical jobs. It writes the list out when it ends."""
-    os.environ[OFF] = "1"  # this JVM loads the classes themselves
+    """Let a JVM list the classes that typical jobs load. It writes the list when it ends."""
+    os.environ[OFF] = "1"  # this JVM has to load the classes themselves
     spark = spark_session(
         "local[2]",
         {
@@ -122,8 +122,8 @@ def _list_classes(classes: Path, folder: Path) -> None:
 
 
 def typical_jobs(spark: SparkSession, folder: Path) -> None:
-    """What the pipeline does: a small trace with a fault, read, audited, explained, verified and ordered;
-    then what only large traces need."""
+    """Run what the pipeline does: a small trace with a fault is read, audited, explained, verified and
+    ordered; then come the operators that only large traces need."""
     lines = [
         *({"process": "p0", "seq": n, "kind": "send", "message": f"m{n}", "to": ["p1"]} for n in (1, 2)),
         *({"process": "p1", "seq": n, "kind": "deliver", "message": f"m{3 - n}"} for n in (1, 2)),
@@ -146,7 +146,7 @@ def typical_jobs(spark: SparkSession, folder: Path) -> None:
 
 
 def _dump(java: Java, classes: Path, archive: Path) -> None:
-    """Spark's own command starts this JVM as well, so that its class path is the same to the letter."""
+    """Dump the classes. Spark's own command starts this JVM, so that its class path is exactly the same."""
     options = (
         "-Xlog:disable",
         "-Xshare:dump",

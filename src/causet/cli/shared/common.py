@@ -1,4 +1,4 @@
-"""What the commands about protocols share: options, names and shapes turned into systems."""
+"""What the commands about protocols share: options, and systems made from names and shapes."""
 
 from __future__ import annotations
 
@@ -30,21 +30,26 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def as_printed_option(function: F) -> F:
-    """`--as-printed`, alone or with rows."""
+    """`--as-printed`, alone or with rows of the errata."""
     return click.option(
         "--as-printed",
         is_flag=False,
         flag_value="",
         default=None,
         metavar="[ROW,…]",
-        help="Follow the paper's printed rules: all errata of the protocol (M1 and H6 aside, which other "
-        "printed text contradicts), or the rows named (M4; H1,H2).",
+        help="Follow the rules as printed in the paper: for the named rows of the errata (M4; H1,H2), or for "
+        "all rows of the protocol except M1 and H6, which other printed text contradicts.  [default: none]",
     )(function)
 
 
 def protocol_option(function: F) -> F:
     return click.option(
-        "--protocol", "-p", "protocol", required=True, metavar="NAME", help=f"One of {', '.join(PROTOCOLS)}."
+        "--protocol",
+        "-p",
+        "protocol",
+        required=True,
+        metavar="NAME",
+        help=f"One of {', '.join(PROTOCOLS)}.",
     )(function)
 
 
@@ -57,7 +62,8 @@ def settings_option(function: F) -> F:
         "extra",
         multiple=True,
         metavar="NAME=VALUE",
-        help="Any option of the protocol, such as r9=off or variant=neighbours (see `causet protocols`).",
+        help="Set any option of the protocol, such as r9=off or variant=neighbours; can be repeated. "
+        "`causet protocols` lists the options and their defaults.",
     )(function)
 
 
@@ -74,7 +80,7 @@ def settings_of(named: Mapping[str, Any], extra: tuple[str, ...]) -> dict[str, A
 def options_of(
     kind: type[Protocol], system: System, settings: Mapping[str, Any], as_printed: str | None
 ) -> Options:
-    """A protocol's options; warnings go to stderr."""
+    """The options of a protocol; warnings are printed to stderr."""
     options, warnings = make_options(kind, system, settings, as_printed_rows(kind, as_printed))
     if as_printed is not None and not kind.errata:
         warnings.append(f"{kind.name} has no errata, so --as-printed changes nothing")
@@ -83,25 +89,23 @@ def options_of(
 
 
 def check_trace_output(path: Path | None) -> None:
-    """BadInput if a trace cannot go to this file."""
+    """Raise BadInput if a trace cannot be written to this file."""
     if path is None:
         return
     check_output(path)
     if path.suffix.lower() == ".parquet":
-        raise BadInput(f"{path}: a trace is written as JSON Lines; end its name in .jsonl or .jsonl.gz")
+        raise BadInput(f"{path}: a trace is JSON Lines; use a name that ends in .jsonl or .jsonl.gz")
 
 
 def system_of(
     processes: int, groups: str | None, links: str | None, seed: int, *, default: str = "unicast"
 ) -> System:
-    """A system of so many processes, with groups by shape or file and links by shape or file.
+    """A system of `processes` processes, with groups and links given by a shape or a file.
 
-    Groups come from where they are asked for, else from the file of the links, else they are the default.
+    Groups are those of `groups`, else those in the file of the links, else the default.
     """
     if not 2 <= processes <= MOST_PROCESSES:
-        raise BadInput(
-            f"processes = {processes}: at least 2 are needed, and at most {MOST_PROCESSES:,} are allowed"
-        )
+        raise BadInput(f"processes = {processes}: must be from 2 to {MOST_PROCESSES:,}")
     names: tuple[str, ...] = named_processes(processes)
     system = System(names)
     if links is not None and _is_file(links, LINK_SHAPES):
@@ -128,19 +132,19 @@ def system_of(
     if _is_file(groups, GROUP_SHAPES):
         topology = read_topology(groups)
         if topology.groups is None:
-            raise BadInput(f"{groups}: it has no field `groups`")
+            raise BadInput(f"{groups}: the field `groups` is missing")
         named = _in_file(groups, topology.processes or system.processes, topology.groups, topology.links)
         return System(named.processes, named.groups, named.links or system.links, system.separators)
     return System(system.processes, groups_of(groups, system.size, seed), system.links, system.separators)
 
 
 def _is_file(text: str, shapes: str) -> bool:
-    """Whether a text means a file; a shape is a shape even where a file has its name."""
+    """Whether a value names a file; a shape is a shape even if a file has its name."""
     return text != "" and text not in shapes.split(", ") and os.path.exists(text)  # noqa: PTH110 (odd text)
 
 
 def _in_file(path: str, *parts: Any) -> System:
-    """The system that a file describes; BadInput names the file."""
+    """The system described by a file; BadInput names the file."""
     try:
         return build_system(*parts)
     except BadInput as error:

@@ -38,7 +38,7 @@ def _table(what: str, progress: Progress) -> Table:
 
 
 def rows_of(progress: Progress, now: float) -> Iterator[tuple[str, str]]:
-    """What is told, line by line."""
+    """The rows of the table: name and value."""
     from causet.spark.streams.books import CONFLICTS, DUPLICATES, HEARTBEATS
     from causet.spark.streams.running import STAY
 

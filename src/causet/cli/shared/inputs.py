@@ -1,4 +1,4 @@
-"""What the commands that take logs share: which format an input has, and how to read it."""
+"""What the commands that read logs share: the options for formats, and the printing of faults."""
 
 from __future__ import annotations
 
@@ -21,43 +21,44 @@ _OPTIONS = (
         "form",
         type=click.Choice(list(FORMS_IN)),
         default=None,
-        help="What the inputs are [default: what they look like].",
+        help="Format of the inputs.  [default: detected]",
     ),
     click.option(
         "--parser",
         metavar="REGEX",
-        help="shiviz: in JavaScript's syntax, with the groups host, clock and event "
-        "[default: the first line of the file].",
+        help="shiviz: regular expression in JavaScript's syntax, with the groups host, clock and event.  "
+        "[default: the first line of the file]",
     ),
     click.option(
-        "--delimiter", metavar="REGEX", help="shiviz: what parts executions; its group trace names them."
+        "--delimiter", metavar="REGEX", help="shiviz: what separates executions; its group trace names them."
     ),
     click.option(
         "--process",
         metavar="NAME",
-        help="otlp: what a process is, request (default), service or span. events: the column of the "
-        "process.",
+        help="events: column of the process. otlp: what counts as a process: request, service or span.  "
+        "[default: request]",
     ),
-    click.option("--id", metavar="FIELD", help="events: the column of the ids."),
+    click.option("--id", metavar="FIELD", help="events: column of the ids."),
     click.option(
         "--parent",
         metavar="FIELD",
-        help="events: the column of the causes' ids. cloudevents: that attribute [default: causationid].",
+        help="events: column of the ids of causes. cloudevents: attribute of the cause's id.  [default: "
+        "causationid]",
     ),
-    click.option("--time", metavar="FIELD", help="events: the column of the time."),
-    click.option("--seq", metavar="FIELD", help="events: the column of the position within the process."),
+    click.option("--time", metavar="FIELD", help="events: column of the time."),
+    click.option("--seq", metavar="FIELD", help="events: column of the position within the process."),
     click.option(
         "--by",
         "domain",
         metavar="FIELD",
-        help="cloudevents: the attribute of the domain in which sequences count [default: receiver].",
+        help="cloudevents: attribute of the domain in which sequence numbers count.  [default: receiver]",
     ),
-    click.option("--all-refs", is_flag=True, help="git: the history of every ref, not only of HEAD."),
+    click.option("--all-refs", is_flag=True, help="git: read the history of every ref, not only of HEAD."),
 )
 
 
 def input_options(function: F) -> F:
-    """`--from` as `form`, and what each format can be told, under its own names."""
+    """`--from` as `form`, and the options of each format under their own names."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
@@ -65,13 +66,13 @@ def input_options(function: F) -> F:
 
 def strict_option(function: F) -> F:
     return click.option(
-        "--strict", is_flag=True, help="Take faults of a log for bad input: exit code 2, nothing written."
+        "--strict", is_flag=True, help="Treat faults of a log as bad input: exit code 2, nothing is written."
     )(function)
 
 
-def refuse_faults(faults: Sequence[Fault]) -> None:
-    """For `--strict`."""
-    if faults:
+def refuse_faults(strict: bool, faults: Sequence[Fault]) -> None:
+    """Raise BadInput if there are faults and `--strict` is given."""
+    if strict and faults:
         kinds = "; ".join(
             f"{fault.kind} ({fault.count:,})" + (f", first {fault.places[0]}" if fault.places else "")
             for fault in faults
@@ -79,12 +80,13 @@ def refuse_faults(faults: Sequence[Fault]) -> None:
         raise BadInput(f"the log has faults, and --strict refuses them: {kinds}")
 
 
-def fault_record(fault: Fault) -> dict[str, Any]:
-    return {"kind": fault.kind, "count": fault.count, "places": list(fault.places)}
+def fault_records(faults: Sequence[Fault]) -> list[dict[str, Any]]:
+    """Faults for JSON."""
+    return [{"kind": each.kind, "count": each.count, "places": list(each.places)} for each in faults]
 
 
 def fault_lines(faults: Sequence[Fault]) -> list[str]:
-    """Faults for people: each kind with its count, and where it was seen first."""
+    """Faults as text: each kind with its count and the first locations."""
     lines = []
     for fault in faults:
         lines.append(f"  FAULT: {fault.kind}: {fault.count:,}")
@@ -99,5 +101,5 @@ def report_option(function: F) -> F:
         "--report",
         metavar="PAGE",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="Also write what was found as a page, with drawings and figures.",
+        help="Also write the result as a page, with drawings and charts.",
     )(function)

@@ -1,4 +1,4 @@
-"""What all commands print with: lines, JSON, warnings, progress. Quick to load.
+"""Printing for all commands: lines, JSON, warnings, progress. Quick to load.
 
 Everything that a command prints passes through `say` or `json_text`, so that nothing in it can control the
 terminal, whatever names a file has; only our own colours are added later.
@@ -20,13 +20,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def json_option(function: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON value for machines.")(
+    return click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON value.")(
         function
     )
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON, exact, in which nothing controls a terminal."""
+    """A value as exact JSON, without characters that control a terminal."""
     return in_json(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
@@ -35,7 +35,7 @@ def print_json(value: Any) -> None:
 
 
 def say(*lines: str, err: bool = False) -> None:
-    """Print lines: each stays one line of bounded length, whatever is in it."""
+    """Print lines: each stays one line of bounded length, whatever it contains."""
     for line in lines:
         click.echo(one_line(line), err=err)
 

@@ -1,7 +1,7 @@
-"""How far the jobs of a session are, shown on a terminal; silent anywhere else.
+"""Shows the progress of a session's jobs on a terminal; silent elsewhere.
 
-By the public API only: the status tracker where the driver is ours, progress handlers through Spark Connect.
-Whatever goes wrong here, the job goes on.
+It uses public API: the status tracker where the driver is ours, progress handlers through Spark Connect.
+Rule: an error here never stops the job.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 EVERY = 0.25
-"""Seconds between two looks: a few calls to the JVM each."""
+"""Seconds between two polls, which are a few calls to the JVM each."""
 
 
 class Count(NamedTuple):
-    """How far the stages are that run now."""
+    """The progress of the stages that run now."""
 
     stage: int
     """the first of them, counted from 1 among the stages of their jobs"""
@@ -36,12 +36,12 @@ Show = Callable[[Count | None], None]
 
 @contextmanager
 def show_progress(spark: SparkSession, what: str) -> Iterator[None]:
-    """While this lasts, a line on stderr says how far the jobs are, if stderr is a terminal."""
+    """Show a line with the progress of jobs on stderr, if that is a terminal, until the block ends."""
     if not sys.stderr.isatty():
         yield
         return
     line = Line(what, sys.stderr)
-    ours = isinstance(spark, SparkSession)  # that of Spark Connect is a class of its own
+    ours = isinstance(spark, SparkSession)  # a Spark Connect session has another class
     line.show(None)
     try:
         with _printing_beside(line), _asked(spark, line.show) if ours else _told_by_server(spark, line.show):
@@ -51,7 +51,7 @@ def show_progress(spark: SparkSession, what: str) -> Iterator[None]:
 
 
 class Line:
-    """The line on the terminal, out of the way of whatever is printed."""
+    """The line on the terminal, hidden while something else is printed."""
 
     def __init__(self, what: str, terminal: TextIO) -> None:
         self._progress = Progress(
@@ -69,10 +69,10 @@ class Line:
         self._lock = Lock()
         self._shown = False
         self._begun = False
-        """whether what was printed last has no end of line yet"""
+        """whether the last printed text did not end its line"""
 
     def show(self, count: Count | None) -> None:
-        """None where no task runs: Spark plans, or the command does something of its own."""
+        """Show a count; None if no task runs, because Spark is planning or the command does other work."""
         with self._lock:
             if self._begun:
                 return
@@ -135,7 +135,7 @@ def said(count: Count) -> str:
 
 @contextmanager
 def _asked(spark: SparkSession, show: Show) -> Iterator[None]:
-    """A thread asks the driver again and again."""
+    """Poll the driver in a thread."""
     over = Event()
 
     def ask() -> None:
@@ -155,7 +155,7 @@ def _asked(spark: SparkSession, show: Show) -> Iterator[None]:
 
 def count_by_tracker(tracker: StatusTracker) -> Count | None:
     """The stages that run now among all stages of their jobs. A stage comes after those that it needs, so
-    its place tells how many are done or, because their results are there already, skipped."""
+    its position says how many are done, or skipped because their results exist already."""
     active = [info for info in map(tracker.getStageInfo, tracker.getActiveStageIds()) if info is not None]
     if not active:
         return None
@@ -173,7 +173,7 @@ def count_by_tracker(tracker: StatusTracker) -> Count | None:
 
 @contextmanager
 def _told_by_server(spark: SparkSession, show: Show) -> Iterator[None]:
-    """The server of Spark Connect tells with its answers."""
+    """Receive progress from a Spark Connect server, which sends it with its responses."""
 
     def told(*, stages: Iterable[Any] | None, done: bool, **_: Any) -> None:
         with suppress(Exception):

@@ -1,4 +1,4 @@
-"""What the commands that run on Spark share: `--master`, `--conf`, and a session for as long as one runs."""
+"""What the commands on Spark share: `--master`, `--conf`, and a session while a command runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rich.console import Console
 from causet.errors import BadInput, quote
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession  # takes its time, and `causet --help` does without
+    from pyspark.sql import SparkSession  # loads slowly, and `causet --help` does not need it
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,14 +32,14 @@ def spark_options(function: F) -> F:
         multiple=True,
         metavar="KEY=VALUE",
         callback=lambda _context, _option, texts: settings_of_spark(texts),
-        help="A setting of Spark's, such as spark.driver.memory=8g; as often as needed.",
+        help="Setting of Spark, such as spark.driver.memory=8g; can be repeated.",
     )(function)
     return click.option(
         "--master",
         metavar="URL",
         default=None,
-        help="Where Spark runs: local[4], spark://host:7077, yarn, sc://host for Spark Connect "
-        "[default: SPARK_REMOTE, spark-defaults.conf, or every core of this machine].",
+        help="Where Spark runs: local[4], spark://host:7077, yarn, or sc://host for Spark Connect.  "
+        "[default: SPARK_REMOTE, spark-defaults.conf, or all cores of this machine]",
     )(function)
 
 
@@ -51,7 +51,7 @@ def settings_of_spark(texts: tuple[str, ...]) -> dict[str, str]:
         if not separator or not name:
             raise BadInput(f"--conf {quote(text)}: write KEY=VALUE")
         if not name.startswith("spark."):
-            raise BadInput(f"--conf {quote(text)}: the names of Spark's settings begin with spark.")
+            raise BadInput(f"--conf {quote(text)}: names of Spark settings begin with spark.")
         settings[name] = value.strip()
     return settings
 
@@ -59,10 +59,10 @@ def settings_of_spark(texts: tuple[str, ...]) -> dict[str, str]:
 def for_streams(
     master: str | None, conf: Mapping[str, str], buckets: int, source: Path | None = None
 ) -> dict[str, str]:
-    """The configuration for a stream over so many buckets; of files, if these are all that it reads.
+    """The configuration of a stream over `buckets` buckets of state, whose input is `source`, if it is files.
 
-    As many tasks as keep this machine busy: Spark's own default, 200, is for large joins. In a stream every
-    task opens a state of its own with every batch; most would have nothing to do.
+    It has as many tasks as keep this machine busy: Spark's default, 200, is for large joins. In a stream
+    every task opens a state store in every batch; most would have nothing to do.
     """
     here = master is None or master.startswith("local")
     tasks = min(buckets, os.cpu_count() or 1) if here else buckets
@@ -86,30 +86,30 @@ FLAT = {
     "spark.ui.retainedDeadExecutors": "5",
     "spark.sql.ui.retainedExecutions": "10",
 }
-"""What keeps a query that runs for long as small as it is. To go on, Spark needs its last batch and the one
-before; `causet explain` reads the last state while the query runs, and some seconds' worth is kept for it.
-What Spark remembers of jobs is for its web pages, which are off."""
+"""Keeps the size of a long-running query constant. To continue, Spark needs its last two batches; `causet
+explain` reads the last state while the query runs, and the batches of some seconds are kept for it. What
+Spark remembers of jobs is for its web pages, which are off."""
 UNCOMPRESSED = {"spark.shuffle.compress": "false"}
-"""What passes from task to task on one machine passes through its memory, as a rule."""
+"""On one machine, what passes from task to task usually stays in memory."""
 BY_NUMBER = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 13),
 }
-"""Rows go to Python some at a time. Spark looks with every row at how many bytes that makes, unless there is
-no limit to these, and takes a quarter longer for it. So small rows are only counted, if there are not too
-many of them: what leaves an operator are blobs of many rows, which are counted as rows are."""
+"""Rows go to Python in Arrow batches. With a limit in bytes, Spark measures every row and takes a quarter
+longer. So small rows are only counted, if there are not too many of them: the output of an operator is blobs
+of many rows, each of which counts as one row."""
 SMALL_ROW = 1 << 10
 FEW_BYTES = 1 << 30
 SAMPLED_FILES, SAMPLED_BYTES = 4, 1 << 16
 
 
 def has_small_rows(source: Path) -> bool:
-    """Whether there are only small rows in these files of JSON Lines, and few, by a look at some of them."""
+    """Whether these files of JSON Lines have few and small rows, judged by a sample."""
     files = [source] if source.is_file() else sorted(source.glob("*"))
     try:
         few = sum(file.stat().st_size for file in files) <= FEW_BYTES
         sizes = [_bytes_per_row(file) for file in files[-SAMPLED_FILES:] if file.is_file()]
-    except OSError:  # reading them says what is wrong
+    except OSError:  # reading the files will report it
         return False
     return few and bool(sizes) and max(sizes) <= SMALL_ROW
 
@@ -126,11 +126,11 @@ def _bytes_per_row(file: Path) -> float:
 def session(
     master: str | None, conf: Mapping[str, str] | None = None, what: str = "working", brief: bool = False
 ) -> Iterator[SparkSession]:
-    """A session, with progress on the terminal. One that was there before is used, and stays. A brief one is
-    for a little data.
+    """A session, with progress on the terminal. An existing session is used, and left running. A brief one
+    is for small inputs.
 
-    What does not start is BadInput. However the block is left, its jobs are stopped: interrupted, terminated,
-    or in good order.
+    Raises BadInput if Spark does not start. However the block is left (interrupted, terminated or completed),
+    its jobs are stopped.
     """
     from causet.cli.shared.progress import show_progress
     from causet.spark.start.errors import translated
@@ -152,13 +152,14 @@ def session(
 
 
 def _silence() -> None:
-    """What is worth saying is said as an exception. Libraries below would say it on the terminal as well."""
+    """Silence the libraries below: errors reach the user as exceptions, and would be printed twice."""
     for name in ("py4j", "pyspark", "grpc"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         logging.getLogger(name).disabled = True
     logging.getLogger().addFilter(_not_of_py4j)
-    # If the JVM is killed, PySpark's server for accumulators would print a traceback of the lost connection.
+    # If the JVM is killed, PySpark's accumulator servers, which are private, would print a traceback of the
+    # lost connection. A version that names them otherwise does print it.
     from pyspark import accumulators
 
     for name in ("AccumulatorTCPServer", "AccumulatorUnixServer"):
@@ -168,17 +169,17 @@ def _silence() -> None:
 
 
 def _quiet(*_: object) -> None:
-    """In the place of a traceback on the terminal."""
+    """Replaces the printing of a traceback."""
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
-    """py4j logs an interrupt with its stack trace, by the root logger."""
+    """Filter out the records of py4j, which logs a stack trace for an interrupt to the root logger."""
     return "py4j" not in Path(record.pathname).parts
 
 
 @contextmanager
 def _handlers_kept() -> Iterator[None]:
-    """Spark puts a handler of its own in place, which talks to the JVM in the midst of another talk."""
+    """Keep our signal handler: Spark's own would call the JVM in the middle of another call."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -187,15 +188,16 @@ def _handlers_kept() -> Iterator[None]:
 
 
 class _Ended(KeyboardInterrupt):
-    """A signal that is to end this process."""
+    """A signal has arrived that ends this process."""
 
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Handlers that end the process, such as with an exit code of its own, run when the job is given up.
+    """Run the handlers of signals that end the process only after the job was abandoned.
 
-    Only at an interrupt does py4j give up its connection. After any other exception, the next call waits for
-    the answer to the one before, until the job is over. And whatever fails on the way out is not the reason.
+    py4j drops its connection only for a KeyboardInterrupt. After any other exception, the next call waits for
+    the answer to the previous one, until the job is over. Errors on the way out are not the reason of the
+    end, so the handler of the signal decides.
     """
     ending = _ending()
     arrived: list[signal.Signals] = []
@@ -217,7 +219,7 @@ def _ended_by_signals() -> Iterator[None]:
 
 @contextmanager
 def first_signal_noted() -> Iterator[Callable[[], bool]]:
-    """The first signal that would end the process only makes the answer True; the next one ends it."""
+    """The first signal that would end the process only makes the function return True; the next ends it."""
     ending = _ending()
     arrived: list[int] = []
 
@@ -238,7 +240,7 @@ def first_signal_noted() -> Iterator[Callable[[], bool]]:
 
 
 def _ending() -> dict[signal.Signals, Any]:
-    """The signals that would end the process by a handler, and that handler."""
+    """The signals whose handlers would end the process, with these handlers."""
     numbers = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
     return {
         number: handler
@@ -248,22 +250,22 @@ def _ending() -> dict[signal.Signals, Any]:
 
 
 def _handle(number: signal.Signals, handler: Any) -> None:
-    """Set a handler, where that is possible: in the main thread, if it was set from Python before."""
+    """Set a handler where possible: in the main thread, and if the previous one was set from Python."""
     if handler is not None and threading.current_thread() is threading.main_thread():
         signal.signal(number, handler)
 
 
 @contextmanager
 def _jvm_missed() -> Iterator[None]:
-    """A JVM that is gone, most likely killed by the system, is seen as a connection that breaks."""
+    """Report a lost connection as a JVM that has ended, most likely killed by the operating system."""
     from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 
     try:
         yield
     except (ConnectionError, Py4JNetworkError) as error:
         raise BadInput(
-            "Spark's JVM has ended in the middle of the job; if the machine ran out of memory, try less "
-            "of it for Spark: --conf spark.driver.memory=1g"
+            "Spark's JVM ended in the middle of the job; if the machine ran out of memory, give Spark less: "
+            "--conf spark.driver.memory=1g"
         ) from error
 
 

