@@ -32,7 +32,7 @@ from causet.files import Place, read_whole, text_of
 from causet.formats.execution import BACKWARDS, FORGETS, UNMATCHED, Execution, FaultLog, assemble, extra_name
 from causet.formats.schema import FIELDS
 from causet.formats.shiviz.clocks import Causes, Clock, Point, direct_causes
-from causet.formats.shiviz.jsregex import Expression, Match, find_all, translate
+from causet.formats.shiviz.jsregex import Expression, Match, expression_of, find_all
 from causet.formats.strict import INT64, decode, decode_record, inspect_all, is_integer
 from causet.formats.trace import event_of
 from causet.model import Event
@@ -71,12 +71,12 @@ def read_shiviz(
             f"{path}: a ShiViz log needs its parser: give one, with the groups host, clock and event, or "
             "write it in the first line of the file and the delimiter, or nothing, in the second"
         )
-    entries = translate(parser)
+    entries = expression_of(parser)
     for name in GROUPS:
         if name not in entries.names:
             raise BadInput(f"the parser {quote(parser)} has no group {name}: write (?<{name}>…)")
     begin = log.line_start(3) if head is not None else 0
-    pieces = _pieces(log, begin, translate(delimiter, "the delimiter") if delimiter else None)
+    pieces = _pieces(log, begin, expression_of(delimiter, "the delimiter") if delimiter else None)
     found = find_all(entries, log.text, [(piece.start, piece.end) for piece in pieces])
     if not any(found):
         raise BadInput(f"{path}: the parser {quote(parser)} matches nothing")
