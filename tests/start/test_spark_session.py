@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from select import select
 from typing import Any
@@ -23,7 +24,7 @@ import pytest
 from causet.cli.shared import progress
 from causet.cli.shared.spark import settings_of_spark
 from causet.errors import BadInput
-from causet.spark.start import archive, java
+from causet.spark.start import archive, daemon, java
 
 LONG = 600
 """Seconds that nothing here takes, on however busy a machine."""
@@ -338,6 +339,11 @@ def test_the_archive_is_made_once_a_process_has_ended_and_not_again_that_day(
     path.touch()
     archive._start_training(found)
     assert len(started) == 1
+
+
+def test_every_module_that_the_daemon_loads_exists() -> None:
+    """It ignores errors, so a module that was renamed would only make workers slow."""
+    assert [name for name in daemon.LOADED if find_spec(name) is None] == []
 
 
 def test_a_conf_is_a_name_and_a_value() -> None:
