@@ -5,7 +5,7 @@ then all that the senders of those sent or delivered before, and so on. It looks
 history once, a page at a time, at none that lies before everything that is missing, and ends at the first
 layer that holds a message which should have been delivered before.
 
-Ties are broken by ids, which are texts and not here; so the answer is every message that lies on a shortest
+Ties are broken by ids, which kernels do not have; so the answer is every message that lies on a shortest
 chain, with how it came to be known, and the caller, which knows the ids, chooses.
 """
 
@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 
 CANDIDATES = 50_000
 """Messages of one layer that are looked at. Where there are more, some are left out, and of equally short
-chains not always the one with the smallest ids is told."""
+chains the one with the smallest ids is not always found."""
 
 
 class Known(NamedTuple):
@@ -147,7 +147,7 @@ class _Kept:
 
 def _pruned(pages: Pages, layers: list[Layer], hits: _Kept) -> list[Known]:
     """Only what lies on a chain from a hit to the end: of each layer, from the last one on, what was sent by
-    somebody who knew such a message before."""
+    a process that knew such a message before."""
     found = [hits.known()]
     kept = hits
     for layer in layers[-2::-1]:
