@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from causet.kernels.logs.pages import ABSENT, Pages
+from causet.kernels.logs.pages import ABSENT, Pages, processes_of
 
 Array = np.ndarray[Any, Any]
 
@@ -86,7 +86,7 @@ def shortest_chains(pages: Pages, delivery: int, send: int, addressed: Array) ->
         newest = np.full(len(newest), ABSENT, np.int64)
         for known in _messages(pages, layers[-1]):
             hits.add(known, np.isin(known.send, missing))
-            np.maximum.at(newest, hits.processes(known.send), known.send)
+            np.maximum.at(newest, processes_of(pages.first, known.send), known.send)
         if hits.parts:
             return _pruned(pages, layers, hits)
     return []
@@ -95,7 +95,7 @@ def shortest_chains(pages: Pages, delivery: int, send: int, addressed: Array) ->
 def _since(pages: Pages, missing: Array) -> Array:
     """For each process, where the history begins that may know of something missing: a chain from its first
     message goes to larger blocks."""
-    senders = np.searchsorted(pages.first, missing, side="right") - 1
+    senders = processes_of(pages.first, missing)
     _, firsts = np.unique(senders, return_index=True)
     least = min(_block(pages, int(first)) for first in missing[firsts])
     since = np.empty(len(pages.first) - 1, np.int64)
@@ -130,13 +130,10 @@ class _Kept:
         self.parts: list[Known] = []
         self._room = CANDIDATES
 
-    def processes(self, events: Array) -> Array:
-        return np.searchsorted(self._first, events, side="right") - 1
-
     def add(self, known: Known, on: Array) -> None:
         if on.any():
             event, send = known.event[on], known.send[on]
-            np.minimum.at(self.earliest, self.processes(event), event)
+            np.minimum.at(self.earliest, processes_of(self._first, event), event)
             if self._room:
                 self.parts.append(Known(event[: self._room], send[: self._room]))
                 self._room -= len(self.parts[-1].event)
@@ -153,7 +150,7 @@ def _pruned(pages: Pages, layers: list[Layer], hits: _Kept) -> list[Known]:
     for layer in layers[-2::-1]:
         following = _Kept(pages)
         for known in _messages(pages, layer):
-            following.add(known, kept.earliest[following.processes(known.send)] < known.send)
+            following.add(known, kept.earliest[processes_of(pages.first, known.send)] < known.send)
         kept = following
         found.append(kept.known())
     return found[::-1]

@@ -98,6 +98,11 @@ def page_shift(events: int, processes: int, budget: int) -> int:
     return shift
 
 
+def processes_of(first: Array, events: Array) -> Array:
+    """The processes of these events, as numbers."""
+    return np.searchsorted(first, events, side="right") - 1
+
+
 class Pages:
     """The pages of one execution. To be closed: it has files."""
 

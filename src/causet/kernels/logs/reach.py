@@ -71,7 +71,7 @@ def past_of(pages: Pages, event: int, only_deliveries: bool = False) -> Array:
 
 @njit(cache=True)
 def process_of(first: Array, event: int) -> int:
-    """The process of an event."""
+    """The process of an event, for kernels."""
     return int(np.searchsorted(first, event, side="right")) - 1
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from causet.kernels.logs.pages import ABSENT, Pages, View
+from causet.kernels.logs.pages import ABSENT, Pages, View, processes_of
 from causet.kernels.logs.reach import (
     LOOKED_AT,
     MISSING,
@@ -140,7 +140,7 @@ def _look_between(view: View, between: _Between) -> int:
 
 def taken_together(pages: Pages, events: Array) -> Array:
     """The steps of a chain as rows of (cause, effect, steps), those in process order taken together."""
-    process = np.searchsorted(pages.first, events, side="right") - 1
+    process = processes_of(pages.first, events)
     in_order = (np.diff(events) == 1) & (np.diff(process) == 0)
     begins = np.flatnonzero(~(in_order & np.concatenate([[False], in_order[:-1]])))
     ends = np.append(begins[1:], len(events) - 1)

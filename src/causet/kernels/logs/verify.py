@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from causet.kernels.logs.causal_pass import ROOM, Passed, causal_pass
-from causet.kernels.logs.pages import ABSENT, Pages
+from causet.kernels.logs.pages import ABSENT, Pages, processes_of
 from causet.kernels.logs.tables import Slots, find, give_back, new_slots, stretched, take_slot, with_free
 
 Array = np.ndarray[Any, Any]
@@ -138,7 +138,7 @@ def _senders(first: Array, senders: Array, addressed: Addressed, names: int) -> 
     column_of = np.full(len(first) - 1, ABSENT, np.int32)
     column_of[senders] = np.arange(len(senders))
     counts = np.diff(addressed.ends, prepend=0)
-    owner = column_of[np.searchsorted(first, addressed.sends, side="right") - 1]
+    owner = column_of[processes_of(first, addressed.sends)]
     pairs = np.repeat(owner.astype(np.int64) * names, counts) + addressed.targets
     return Senders(
         column_of=column_of,

@@ -17,10 +17,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from causet.errors import BadInput, quote
+from causet.kernels.logs.pages import processes_of
 from causet.spark.batch.audited import TOLD, Audit, Pair, Tally
 from causet.spark.batch.links import PLACE, Layout, Met, both_ends, layout_of, meet, values_of
 from causet.spark.skeleton.blobs import Batches
-from causet.spark.skeleton.census import RANK, Census, field, none_of, take_census
+from causet.spark.skeleton.census import RANK, Census, none_of, own_id, take_census
 from causet.spark.skeleton.faults import names_of
 
 Array = np.ndarray[Any, Any]
@@ -130,9 +131,8 @@ def _with_ids(pairs: DataFrame, numbered: DataFrame, census: Census) -> DataFram
             continue
         # Few events are worst; they are picked first, so that only they meet the pairs.
         wanted = pairs.select(process.alias("__of"), rank.alias("__at")).distinct()
-        default = F.concat(F.col("process"), F.lit("#"), F.col("seq"))
         ids = (
-            numbered.select("process", RANK, F.coalesce(field(numbered, "id"), default).alias(id))
+            numbered.select("process", RANK, own_id(numbered).alias(id))
             .join(wanted, (F.col("process") == F.col("__of")) & (F.col(RANK) == F.col("__at")))
             .select("__of", "__at", id)
         )
@@ -175,7 +175,7 @@ class TallyTask:
         met = meet(batches, self.layout)
         if met is None:
             return
-        sides = np.searchsorted(self.layout.first, np.stack([met.causes, met.effects]), side="right") - 1
+        sides = processes_of(self.layout.first, np.stack([met.causes, met.effects]))
         none = none_of(self.layout.time)
         timed = (met.cause.time != none) & (met.effect.time != none)
         flags = {

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from causet.errors import listed, quote
 from causet.escapes import columns
 from causet.formats.execution import Fault
+from causet.spark.batch.explanation import fault_lines
 
 TOLD = 10
 """Pairs of processes that the text names."""
@@ -114,12 +115,8 @@ class Audit:
             *self._told_of_time(),
             f"In causal order, {_before(self.in_causal_order)} stand before their cause.",
             *self._told_of_pairs(),
+            *fault_lines(self.faults),
         ]
-        for fault in self.faults:
-            lines.append(f"FAULT: {fault.kind}: {fault.count:,}")
-            lines += [f"  {place}" for place in fault.places]
-            if fault.count > len(fault.places):
-                lines.append(f"  and {fault.count - len(fault.places):,} more")
         return "\n".join(lines)
 
     def _told_of_time(self) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from causet.kernels.logs.chains import shortest_chains
+from causet.kernels.logs.pages import processes_of
 from causet.spark.skeleton.skeleton import Skeleton
 from causet.spark.skeleton.task import Execution, Kernel
 
@@ -36,9 +37,7 @@ def chain_layers(skeleton: Skeleton, early: Sequence[tuple[int, int]]) -> Layers
     """All shortest chains of these (delivery, send)."""
     found, _ = skeleton.collect(ChainKernel(early))
     delivery, layer, event, send = (column.to_numpy() for column in found.columns)
-    process, sender = (
-        np.searchsorted(skeleton.census.first, each, side="right") - 1 for each in (event, send)
-    )
+    process, sender = (processes_of(skeleton.census.first, each) for each in (event, send))
     columns = (column.tolist() for column in (delivery, layer, process, event, sender, send))
     layers: Layers = {}
     for its_delivery, distance, *step in zip(*columns, strict=True):

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from causet.errors import BadInput, listed, quote
@@ -36,7 +36,7 @@ from causet.spark.batch.explanation import (
     counted,
 )
 from causet.spark.batch.reach import EventKernel, RelationKernel, ask
-from causet.spark.skeleton.census import RANK, Census, field, take_census
+from causet.spark.skeleton.census import RANK, Census, field, own_id, take_census
 from causet.spark.skeleton.faults import log_faults
 
 Array = np.ndarray[Any, Any]
@@ -152,11 +152,6 @@ class Found:
     fields: dict[str, Any]
 
 
-def own_id(numbered: DataFrame) -> Column:
-    """The id of each event, its own or the default."""
-    return F.coalesce(field(numbered, "id"), F.concat(F.col("process"), F.lit("#"), F.col("seq")))
-
-
 def rows_about(numbered: DataFrame, census: Census, ids: Sequence[str]) -> list[dict[str, Any]]:
     """Every row that one of these ids may stand for: of an event, or of a message."""
     condition = own_id(numbered).isin(*ids) | field(numbered, "message").isin(*ids)
@@ -228,10 +223,7 @@ def _mention(row: Mapping[str, Any]) -> Mention:
 
 def _mentions(numbered: DataFrame, census: Census, numbers: Iterable[int]) -> dict[int, Mention]:
     """The events of these numbers."""
-    wanted = []
-    for number in sorted(set(numbers)):
-        process = census.process_of(number)
-        wanted.append((census.processes[process], number - int(census.first[process]) + 1, number))
+    wanted = [(*census.rank_of(number), number) for number in sorted(set(numbers))]
     table = numbered.sparkSession.createDataFrame(wanted, "__p string, __r long, __number long")
     same = (F.col("process") == F.col("__p")) & (F.col(RANK) == F.col("__r"))
     rows = numbered.join(F.broadcast(table), same).select(

@@ -164,7 +164,7 @@ class Explanation:
 
     def told(self) -> str:
         """All of it as text."""
-        return "\n".join([*self._lines(), *_told_faults(self.faults)])
+        return "\n".join([*self._lines(), *fault_lines(self.faults)])
 
     def _lines(self) -> Iterator[str]:
         raise NotImplementedError
@@ -285,7 +285,8 @@ def _told_message(message: Message) -> Iterator[str]:
         yield f"  and {len(message.waits) - TOLD:,} more"
 
 
-def _told_faults(faults: Iterable[Fault]) -> Iterator[str]:
+def fault_lines(faults: Iterable[Fault]) -> Iterator[str]:
+    """The faults of a log, each with the first examples."""
     for fault in faults:
         yield f"FAULT: {fault.kind}: {fault.count:,}"
         yield from (f"  {place}" for place in fault.places)

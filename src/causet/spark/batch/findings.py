@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from causet.kernels.logs.pages import processes_of
 from causet.kernels.logs.verify import AGAIN, EARLY, NEVER, STRANGER
 from causet.spark.skeleton.blobs import Batches
 from causet.spark.skeleton.census import RANK, Census
@@ -41,7 +42,7 @@ def settle(first: Array, found: pa.Table) -> pa.Table:
     what, delivery, send, missing = (
         found.column(name).to_numpy() for name in ("what", "delivery", "send", "missing")
     )
-    process = np.searchsorted(first, delivery, side="right") - 1
+    process = processes_of(first, delivery)
 
     def by_pair(rows: Array) -> tuple[Array, Array]:
         """The first delivery of each pair (process, send), and all others."""
@@ -68,7 +69,7 @@ def ids_of(numbered: DataFrame, census: Census, sends: Iterable[int]) -> dict[in
     numbers = np.unique(np.fromiter(sends, np.int64))
     if not len(numbers):
         return {}
-    process = np.searchsorted(census.first, numbers, side="right") - 1
+    process = processes_of(census.first, numbers)
     wanted = pa.table(
         {
             "number": numbers,
@@ -242,6 +243,6 @@ class SettleTask:
     def _place(self, numbers: Any) -> tuple[Any, Any]:
         """(process, rank from 1) of events."""
         events = numbers.to_numpy()
-        process = np.searchsorted(self.first, events, side="right") - 1
+        process = processes_of(self.first, events)
         names = pa.array(self.processes, pa.string()).take(pa.array(process))
         return names, pa.array(events - self.first[process] + 1)

@@ -18,14 +18,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from causet.errors import BadInput, quote
-from causet.kernels.logs.pages import ABSENT
+from causet.kernels.logs.pages import ABSENT, processes_of
 from causet.kernels.logs.vectors import USE_BYTES, known_counts, uses_of
-from causet.spark.batch.explain import find_event, own_id, rows_about
+from causet.spark.batch.explain import find_event, rows_about
 from causet.spark.batch.explanation import AFTER, BEFORE, CONCURRENT, SAME
 from causet.spark.batch.reach import ConeKernel, ask
 from causet.spark.batch.vectors import column_groups, columns_at_once
 from causet.spark.skeleton.blobs import SCHEMA, Batches, blob_batch, pack, unpack
-from causet.spark.skeleton.census import RANK, Census, take_census
+from causet.spark.skeleton.census import RANK, Census, own_id, take_census
 from causet.spark.skeleton.skeleton import Skeleton
 from causet.spark.skeleton.task import Execution, Kernel
 
@@ -203,6 +203,6 @@ class AnswersKernel(Kernel):
             order = mine[np.argsort(all_events[mine], kind="stable")]
             events, of = all_events[order], all_of[order]
             known = known_counts(pages, columns, uses_of(pages), events, column_of[of])
-            process = np.searchsorted(first, events, side="right") - 1
+            process = processes_of(first, events)
             ranks = events - first[process] + 1
             yield [names.take(pa.array(process)), ranks, names.take(pa.array(of)), known]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import DataFrame
 
-from causet.kernels.logs.pages import ABSENT, Pages
+from causet.kernels.logs.pages import ABSENT, Pages, processes_of
 from causet.kernels.logs.reach import Near, direct_causes, future_of, nearest_causes, past_of
 from causet.kernels.logs.steps import shortest_chain, taken_together
 from causet.kernels.logs.waits import never_delivered, while_waiting
@@ -105,7 +105,7 @@ class EventKernel(ReachKernel):
         send, first = self.send, pages.first
 
         def precede(sends: Array) -> Array:
-            process = np.searchsorted(first, sends, side="right") - 1
+            process = processes_of(first, sends)
             found: Array = (sends < until[process]) & (sends != send)
             return found
 

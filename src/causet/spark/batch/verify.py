@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from causet.formats.execution import Fault
+from causet.kernels.logs.pages import processes_of
 from causet.kernels.logs.verify import AGAIN, EARLY, NEVER, STRANGER, verify_columns
 from causet.spark.batch.chains import Step, chain_layers, smallest_chain
 from causet.spark.batch.findings import (
@@ -170,4 +171,4 @@ class VerifyKernel(Kernel):
 
 def _sent_by(senders: Array, first: Array, sends: Array) -> Array:
     """Which of these sends are events of these processes."""
-    return np.isin(np.searchsorted(first, sends, side="right") - 1, senders)
+    return np.isin(processes_of(first, sends), senders)

@@ -53,6 +53,15 @@ def none_of(kind: type) -> Any:
     return -np.inf if kind is np.float64 else np.iinfo(np.int64).min
 
 
+def own_id(events: DataFrame) -> Column:
+    """The id of each event: its own, or process#seq."""
+    return F.coalesce(field(events, "id"), default_id())
+
+
+def default_id() -> Column:
+    return F.concat(F.col("process"), F.lit("#"), F.col("seq"))
+
+
 def kind_number(events: DataFrame) -> Column:
     kind = field(events, "kind")
     return (
@@ -89,7 +98,13 @@ class Census:
         return np.concatenate([[0], np.cumsum(self.counts)]).astype(np.int64)
 
     def process_of(self, event: int) -> int:
+        """The number of the process of an event."""
         return int(np.searchsorted(self.first, event, side="right")) - 1
+
+    def rank_of(self, event: int) -> tuple[str, int]:
+        """The process of an event, and its number within the process, from 1."""
+        process = self.process_of(event)
+        return self.processes[process], event - int(self.first[process]) + 1
 
     @property
     def events(self) -> int:
@@ -185,8 +200,7 @@ def _check(row: Row) -> None:
 
 def _has_own_ids(events: DataFrame) -> bool:
     """Whether some event has an id other than process#seq."""
-    default = F.concat(F.col("process"), F.lit("#"), F.col("seq"))
-    return not events.where(field(events, "id") != default).isEmpty()
+    return not events.where(field(events, "id") != default_id()).isEmpty()
 
 
 def check_columns(events: DataFrame) -> None:

@@ -48,10 +48,7 @@ class BadEvents(BadInput):
 
 def names_of(numbered: DataFrame, census: Census, numbers: Iterable[int]) -> dict[int, list[Named]]:
     """The events with these numbers; more than one where a number is repeated."""
-    wanted: dict[tuple[str, int], int] = {}
-    for number in numbers:
-        process = census.process_of(number)
-        wanted[census.processes[process], number - int(census.first[process]) + 1] = number
+    wanted = {census.rank_of(number): number for number in numbers}
     if not wanted:
         return {}
     by_process: dict[str, list[int]] = {}

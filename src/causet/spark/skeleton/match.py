@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from causet.kernels.logs.keys import find_keys
-from causet.kernels.logs.pages import ABSENT, DELIVERY, PLAIN, SENT, Piece
+from causet.kernels.logs.pages import ABSENT, DELIVERY, PLAIN, SENT, Piece, processes_of
 from causet.spark.skeleton.blobs import KEY_TYPES, KEYS, NOTE, PIECE, Batches, blob_batch, pack, unpack
 from causet.spark.skeleton.notes import (
     DELIVERIES,
@@ -62,7 +62,7 @@ class Matcher:
 
     def _note_repeated(self, low: Array, high: Array, events: Array, notes: Notes) -> None:
         """Count deliveries of messages without a send that the same process delivered before."""
-        process = np.searchsorted(self.first, events, side="right") - 1
+        process = processes_of(self.first, events)
         order = np.lexsort((events, process, high, low))
         same = (np.diff(low[order]) == 0) & (np.diff(high[order]) == 0) & (np.diff(process[order]) == 0)
         again = events[order[1:][same]]

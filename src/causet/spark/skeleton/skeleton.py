@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from causet.spark.skeleton.blobs import SCHEMA, Batches
-from causet.spark.skeleton.census import NUMBER, Census, kind_number, with_number
+from causet.spark.skeleton.census import NUMBER, Census, kind_number, own_id, with_number
 from causet.spark.skeleton.census import field as column
 from causet.spark.skeleton.faults import bad_input
 from causet.spark.skeleton.match import Matcher
@@ -150,8 +150,7 @@ def _steps(
         column(numbered, "time").cast("double" if census.floats else "long").alias("time"),
     ]
     if census.own_ids:
-        default = F.concat(F.col("process"), F.lit("#"), F.col("seq"))
-        wanted.append(F.coalesce(column(numbered, "id"), default).alias("id"))
+        wanted.append(own_id(numbered).alias("id"))
     if census.parents:
         wanted.append(_list(numbered, "parents"))
     if census.messages:
