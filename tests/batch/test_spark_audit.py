@@ -23,7 +23,8 @@ from causet.formats.trace import read_trace
 from causet.model import Event
 from causet.spark.batch import links as ends
 from causet.spark.batch.assert_order import _place, assert_causally_ordered
-from causet.spark.batch.audit import Audit, Pair, Tally, _skew, audit
+from causet.spark.batch.audit import _skew, audit
+from causet.spark.batch.audited import Audit, Pair, Tally
 from causet.spark.batch.order import causal_order
 from tests.helpers.logs import frame, many_logs, shuffled
 from tests.helpers.places import TRACES

@@ -18,15 +18,16 @@ from causet.check.oracle import causal_pasts
 from causet.errors import BadInput
 from causet.formats.causality import direct_causes
 from causet.formats.shiviz.read import read_shiviz
-from causet.kernels.logs import reach, vectors
+from causet.kernels.logs import reach, steps, vectors
 from causet.kernels.logs.levels import fill_levels
 from causet.kernels.logs.pages import ABSENT, DELIVERY, PLAIN, SENT, Pages, Piece
 from causet.model import Event
 from causet.spark.batch import vectors as columns_of
 from causet.spark.batch.explain import explain
 from causet.spark.batch.explanation import EventExplained, Related
-from causet.spark.batch.reach import EventTask, RelationTask
-from causet.spark.batch.vectors import causal_past, happened_before, vector_clocks
+from causet.spark.batch.happened_before import happened_before
+from causet.spark.batch.reach import EventKernel, RelationKernel
+from causet.spark.batch.vectors import causal_past, vector_clocks
 from causet.spark.skeleton.blobs import pack
 from causet.spark.skeleton.targets import Targets
 from tests.formats.test_shiviz import GOVECTOR, clocks_of, real
@@ -131,8 +132,6 @@ class Slow:
                 np.array(kinds, np.int8),
             )
         )
-        self.uses = vectors.no_uses(len(self))
-        vectors.count_uses(self.uses, np.array([cause for _, cause, kind in links if kind != SENT], np.int64))
         pages.seal()
         fill_levels(pages)
         try:
@@ -191,11 +190,11 @@ def test_a_chain_is_the_smallest_of_the_shortest(seed: int) -> None:
     for start in some(run, 5):
         for end in sorted(run.futures[start])[:: max(1, len(run.futures[start]) // 4)]:
             with run.pages(tight=seed % 2 == 0) as pages:
-                assert reach.shortest_chain(pages, start, end).tolist() == run.chain(start, end)
+                assert steps.shortest_chain(pages, start, end).tolist() == run.chain(start, end)
 
 
 def test_a_chain_among_too_many_is_still_a_shortest_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reach, "MOST_LINKS", 1024)
+    monkeypatch.setattr(steps, "MOST_LINKS", 1024)
     width, length = 6, 60  # every event of a row knows all of the row before: 6^60 chains
     events = [
         Event(f"p{process}", row + 1, parents=tuple(f"p{other}#{row}" for other in range(width) if row))
@@ -204,7 +203,7 @@ def test_a_chain_among_too_many_is_still_a_shortest_one(monkeypatch: pytest.Monk
     ]
     run = Slow(events)
     with run.pages() as pages:
-        chain = reach.shortest_chain(pages, 0, len(run) - 1).tolist()
+        chain = steps.shortest_chain(pages, 0, len(run) - 1).tolist()
     assert chain[0] == 0 and chain[-1] == len(run) - 1 and len(chain) == length
     assert all(cause in run.causes[effect] for cause, effect in pairwise(chain))
 
@@ -236,7 +235,7 @@ def test_vectors_are_what_the_definition_says(seed: int, tight: bool) -> None:
     for sums in (False, True):
         found: dict[int, list[list[int]]] = {}
         with run.pages(tight) as pages:
-            for chunks in vectors.vector_chunks(pages, processes, run.uses, 2, sums):
+            for chunks in vectors.vector_chunks(pages, processes, vectors.uses_of(pages), 2, sums):
                 width = 1 if sums else len(processes)
                 pieces = np.split(chunks.values, chunks.ends[:-1])
                 for p, number, values in zip(chunks.process, chunks.number, pieces, strict=True):
@@ -249,23 +248,21 @@ def test_vectors_are_what_the_definition_says(seed: int, tight: bool) -> None:
     asked = [(number, column) for number in some(run, 10) for column in range(len(processes))]
     with run.pages(tight) as pages:
         events, columns = (np.array(column, np.int64) for column in zip(*asked, strict=True))
-        answers = vectors.known_counts(pages, processes, run.uses, events, columns)
+        answers = vectors.known_counts(pages, processes, vectors.uses_of(pages), events, columns)
     assert answers.tolist() == [expected[number][column] for number, column in asked]
 
 
 def test_more_events_are_kept_than_there_is_room_at_first() -> None:
     """Everything is sent before anything is received."""
     count = 3_000
-    sends = [Event("p", n + 1, "send", message=f"m{n}", to=("q",)) for n in range(count)]
-    events = [*sends, *(Event("q", n + 1, "receive", message=f"m{n}") for n in range(count))]
     first = np.array([0, count, 2 * count], np.int64)
     pages = Pages(first, np.int64, 1 << 24)
     numbers = np.arange(2 * count)
     pages.add(Piece(numbers, numbers, numbers[count:], numbers[:count], np.full(count, PLAIN, np.int8)))
     pages.seal()
     fill_levels(pages)
-    uses = vectors.no_uses(len(events))
-    vectors.count_uses(uses, numbers[:count])
+    uses = vectors.uses_of(pages)
+    assert uses.tolist() == [1] * count + [0] * count
     (chunks,) = vectors.vector_chunks(pages, np.array([0]), uses, 13, sums=False)
     pages.close()
     assert chunks.values.tolist() == [*range(1, count + 1), *range(1, count + 1)]
@@ -328,7 +325,6 @@ def test_a_message_waits_for_what_precedes_it(seed: int) -> None:
     run = Slow(log_of_waits(seed))
     hidden = {event.message for event in run.events if event.control}
     pasts = causal_pasts(run.events)
-    names = tuple(sorted({event.process for event in run.events}))
     sends = {event.message: number for number, event in enumerate(run.events) if event.kind == "send"}
     for message, past in pasts.items():
         received = [n for n, e in enumerate(run.events) if e.kind == "receive" and e.message == message]
@@ -336,11 +332,9 @@ def test_a_message_waits_for_what_precedes_it(seed: int) -> None:
             e.process: n for n, e in enumerate(run.events) if e.kind == "deliver" and e.message == message
         }
         waits = tuple((n, delivered.get(run.events[n].process, ABSENT)) for n in received)
-        task = EventTask(
-            names, np.array(run.first, np.int64), False, sends[message], 0, sends[message], waits
-        )
+        kernel = EventKernel(sends[message], 0, sends[message], waits)
         with run.pages(tight=seed % 2 == 0) as pages, targets_of(run) as targets:
-            found = task.found(pages, targets)["waits"] if waits else []
+            found = kernel.found(pages, targets)["waits"] if waits else []
         assert len(found) == len(waits)
         for (receive, deliver), wait in zip(waits, found, strict=True):
             here = run.events[receive].process
@@ -366,18 +360,18 @@ def test_steps_in_process_order_are_taken_together_and_a_long_chain_is_cut(
     events = [Event("p", n + 1) for n in range(5)]
     events += [Event("q", n + 1, parents=("p#3",) if n == 2 else ()) for n in range(6)]
     run = Slow(events)
-    task = RelationTask(("p", "q"), np.array(run.first, np.int64), False, 10, 0)
+    kernel = RelationKernel(10, 0)
     with run.pages() as pages, Targets(2) as targets:
-        found = task.found(pages, targets)
+        found = kernel.found(pages, targets)
     assert found == {
         "relation": "after",
         "steps": 6,
         "chain": [[0, 2, 2], [2, 7, 1], [7, 10, 3]],
         "left_out": 0,
     }
-    monkeypatch.setattr(sys.modules[RelationTask.__module__], "MOST_STEPS", 2)
+    monkeypatch.setattr(sys.modules[RelationKernel.__module__], "MOST_STEPS", 2)
     with run.pages() as pages, Targets(2) as targets:
-        found = task.found(pages, targets)
+        found = kernel.found(pages, targets)
     assert (found["chain"], found["left_out"]) == ([[0, 2, 2], [7, 10, 3]], 1)
 
 
@@ -476,7 +470,7 @@ def test_an_unknown_id_is_refused_with_what_is_near_it(spark: SparkSession) -> N
             "p3#3",
         ),
         ("at lost", 'there is no event and no message "at lost"; near it are at last'),
-        ("never sent", 'nobody sent the message "never sent"; name one of its events: p6#1'),
+        ("never sent", 'the message "never sent" has no send; name one of its events: p6#1'),
     ):
         with pytest.raises(BadInput) as refused:
             explain(events, id)

@@ -13,8 +13,7 @@ import pytest
 
 from causet.holdback import HoldBack
 from causet.kernels import names
-from causet.kernels.logs import levels
-from causet.kernels.logs import waiting as waiting_table
+from causet.kernels.logs import levels, tables
 from causet.kernels.logs.pages import PLAIN, Pages, Piece, Repeated
 
 
@@ -208,15 +207,15 @@ def test_the_table_of_watched_events_finds_what_is_in_it_and_nothing_else() -> N
     expected: dict[int, int] = {}
     for _ in range(5_000):
         key = draw.choice([draw.randrange(100), draw.randrange(1 << 40)])
-        at = waiting_table.find(table, key)
+        at = tables.find(table, key)
         assert (table[at] == key) == (key in expected)
         if key in expected:
             assert values[at] == expected.pop(key)
-            waiting_table.remove(table, values, at)
+            tables.remove(table, values, at)
         elif len(expected) < 40:
             table[at], values[at] = key, len(expected)
             expected[key] = len(expected)
-        assert all(values[waiting_table.find(table, k)] == v for k, v in list(expected.items())[:5])
+        assert all(values[tables.find(table, k)] == v for k, v in list(expected.items())[:5])
 
 
 KEY = 0x5DEECE66D1234567

@@ -8,6 +8,7 @@ oracle.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -23,11 +24,13 @@ from tests.helpers.logs import many_logs, random_log
 from tests.helpers.mutating import Change, modules
 
 MODULES = (
+    "logs.tables",
     "logs.waiting",
     "logs.causal_pass",
     "logs.levels",
     "logs.verify",
-    "skeleton.skeleton",
+    "skeleton.pack",
+    "skeleton.match",
     "skeleton.task",
     "batch.findings",
     "batch.order",
@@ -66,8 +69,7 @@ class Log:
         )
 
     def blobs(self, made: dict[str, Any], deliveries: bool) -> list[pa.RecordBatch]:
-        skeleton = made["skeleton.skeleton"]
-        packer = skeleton.Packer(
+        packer = made["skeleton.pack"].Packer(
             names=pa.array(self.processes, pa.string()),
             first=self.first,
             floats=False,
@@ -79,14 +81,24 @@ class Log:
             key=7,
         )
         packed = packer(iter([self.batch()]))
-        return list(skeleton.Matcher(deliveries, self.first)(packed))
+        return list(made["skeleton.match"].Matcher(deliveries, self.first)(packed))
+
+
+def answered(
+    made: dict[str, Any], log: Log, kernel: Any, blobs: list[pa.RecordBatch]
+) -> tuple[pa.Table, dict[str, int]]:
+    """The rows of a kernel's answer, and the counts of its notes."""
+    task = made["skeleton.task"]
+    found = pa.Table.from_batches(list(task.Task(kernel, log.first, np.int64, 1)(iter(blobs))))
+    (noted,) = found.column(task.NOTES).drop_null().to_pylist()
+    return found.filter(found.column(task.NOTES).is_null()), json.loads(noted)["counts"]
 
 
 def ordered(made: dict[str, Any], log: Log) -> list[tuple[str, int, Any]]:
     """(id, block, repaired) in the order of positions."""
-    task = made["batch.order"].LevelsTask(log.first, False)
-    found = pa.Table.from_batches(list(task(iter(log.blobs(made, deliveries=False)))))
-    chunks = found.filter(found.column("note").is_null())
+    chunks, _ = answered(
+        made, log, made["batch.order"].LevelsKernel(False), log.blobs(made, deliveries=False)
+    )
     block, repaired, position = (
         [value for chunk in chunks.column(name).to_pylist() for value in chunk]
         for name in ("block", "repaired", "position")
@@ -108,14 +120,9 @@ def check_verdict(made: dict[str, Any], seed: int) -> None:
     tables = []
     notes: dict[str, int] = {}
     for sender in range(len(log.processes)):
-        task = made["batch.verify"].VerifyTask(
-            tuple(log.processes), log.first, False, [np.array([sender])], 1
-        )
-        table = pa.Table.from_batches(list(task(iter(blobs))))
-        noted, size = made["batch.verify"]._noted(table)
-        notes = noted.counts
-        rows = table.filter(table.column("note").is_null()).drop_columns("note")
-        assert rows.num_rows == size
+        kernel = made["batch.verify"].VerifyKernel(tuple(log.processes), [np.array([sender])])
+        rows, notes = answered(made, log, kernel, blobs)
+        assert rows.num_rows == notes.get("findings", 0)
         tables.append(rows)
     findings = made["batch.findings"]
     settled = findings.settle(log.first, pa.concat_tables(tables)).to_pylist()
@@ -188,14 +195,14 @@ mutant(
     "order",
     "logs.waiting",
     "process = waiting.next_watcher[process]",
-    "process = NOBODY",
+    "process = NONE",
     "one of several that wait is woken",
 )
 mutant(
     "order",
     "logs.waiting",
     "waiting.next_watcher[process] = waiting.watcher[at]",
-    "waiting.next_watcher[process] = NOBODY",
+    "waiting.next_watcher[process] = NONE",
     "the last that waits is remembered",
 )
 mutant(
@@ -221,14 +228,14 @@ mutant(
 )
 mutant(
     "order",
-    "skeleton.skeleton",
+    "skeleton.pack",
     "known = (process != ABSENT) & (seq <= count[process])",
     "known = process != ABSENT",
     "a parent beyond the last event is known",
 )
 mutant(
     "order",
-    "skeleton.skeleton",
+    "skeleton.match",
     "effects, cause_events = events[met], events[causes]",
     "effects, cause_events = events[met][1:], events[causes][1:]",
     "a reference is lost",
@@ -285,7 +292,7 @@ mutant(
 mutant(
     "verdict",
     "logs.verify",
-    "_find(columns, STRANGER, e, send, column, send)",
+    "_find(columns, STRANGER, e, p, send, send)",
     "pass",
     "a stranger goes unseen",
 )
@@ -305,14 +312,14 @@ mutant(
 )
 mutant(
     "verdict",
-    "skeleton.skeleton",
+    "skeleton.match",
     "np.logical_or.at(hidden, causes, control[met])",
     "pass",
     "control is known at the send alone",
 )
 mutant(
     "verdict",
-    "skeleton.skeleton",
+    "skeleton.match",
     "delivered = (what[met] == NAMES_DELIVERED) & ~hidden[causes]",
     "delivered = what[met] == NAMES_DELIVERED",
     "control messages are judged",
@@ -353,7 +360,8 @@ def test_the_mutant_is_killed(check: str, change: Change) -> None:
 
 def test_links_do_not_depend_on_the_order_in_which_blobs_arrive() -> None:
     """Spark compares what a task gave before an executor died with what it gives when it is run again."""
-    from causet.spark.skeleton.skeleton import Matcher, Packer
+    from causet.spark.skeleton.match import Matcher
+    from causet.spark.skeleton.pack import Packer
 
     events = many_logs(range(40))
     log = Log(events)

@@ -1,8 +1,7 @@
 """Names as numbers: strings of an Arrow column hashed or taken apart where they lie, without Python objects.
 
-A text becomes two 64-bit numbers, keyed by a secret of the run. Two different texts among a billion get the
-same pair with a probability of less than one in 10²⁰, and a stranger who does not know the key cannot do
-better.
+A string becomes two 64-bit numbers, keyed by a secret of the run. Two different strings among a billion get
+the same pair with a probability of less than one in 10²⁰, and an attacker without the key cannot do better.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def hashed(data: Array, begin: int, end: int, key: Word) -> Word:
 
 @njit(cache=True)
 def hash_texts(offsets: Array, data: Array, key: int, low: Array, high: Array) -> None:
-    """Two hashes of each text."""
+    """Two hashes of each string."""
     for i in range(len(offsets) - 1):
         low[i] = hashed(data, offsets[i], offsets[i + 1], uint64(key))
         high[i] = hashed(data, offsets[i], offsets[i + 1], ~uint64(key))
@@ -67,7 +66,7 @@ def hash_texts(offsets: Array, data: Array, key: int, low: Array, high: Array) -
 def _number(
     data: Array, begin: int, end: int, name_offsets: Array, name_data: Array, table: Array, key: int
 ) -> int:
-    """The number of the name that stands in these bytes; ABSENT if the table has it not."""
+    """The number of the name that stands in these bytes; ABSENT if the table does not have it."""
     size = len(table)
     at = hashed(data, begin, end, uint64(key)) % uint64(size)
     while table[at] != ABSENT:
@@ -95,7 +94,7 @@ def parse_references(
     process: Array,
     seq: Array,
 ) -> None:
-    """`name#number` as (number of the name, number); ABSENT where a text is not of that form.
+    """`name#number` as (number of the name, number); ABSENT where a string is not of that form.
 
     `table` is an open-addressing table of the names by their hash, from `name_table`.
     """

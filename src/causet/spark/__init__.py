@@ -22,10 +22,12 @@ if not os.access(Path(__file__).parents[1] / "kernels", os.W_OK) and cache_folde
 
 if TYPE_CHECKING:
     from causet.spark.batch.assert_order import assert_causally_ordered
-    from causet.spark.batch.audit import Audit, audit
+    from causet.spark.batch.audit import audit
+    from causet.spark.batch.audited import Audit
     from causet.spark.batch.explain import explain
+    from causet.spark.batch.happened_before import happened_before
     from causet.spark.batch.order import causal_order, order_events
-    from causet.spark.batch.vectors import causal_past, happened_before, vector_clocks
+    from causet.spark.batch.vectors import causal_past, vector_clocks
     from causet.spark.batch.verify import Verdict, verify
     from causet.spark.start.session import spark_session
     from causet.spark.streams.deliver import deliver
@@ -49,7 +51,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Audit": "batch.audit",
+    "Audit": "batch.audited",
     "Verdict": "batch.verify",
     "assert_causally_ordered": "batch.assert_order",
     "audit": "batch.audit",
@@ -57,7 +59,7 @@ _HOMES = {
     "causal_past": "batch.vectors",
     "deliver": "streams.deliver",
     "explain": "batch.explain",
-    "happened_before": "batch.vectors",
+    "happened_before": "batch.happened_before",
     "merge": "streams.merge.merge",
     "order_events": "batch.order",
     "spark_session": "start.session",

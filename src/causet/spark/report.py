@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from causet.errors import printable
 from causet.formats.execution import Fault
 from causet.model import Event
-from causet.spark.batch.audit import Audit, Tally
+from causet.spark.batch.audited import Audit, Tally
 from causet.spark.batch.verify import Verdict as Verified
 from causet.spark.streams.running import STAY, Progress
 from causet.verdict import NOT_JUDGED, stream_sentence, stream_status
@@ -26,7 +26,7 @@ from causet.view.proofs import proof
 from causet.view.report import MOST_PROOFS, Figure, Proof, Report, bars, heat
 
 BINS = 30
-MOMENTS = 200
+POINTS = 200
 """Points of a line over time."""
 MOST_PAIRS = 2_000
 
@@ -245,21 +245,21 @@ def _held(both: DataFrame) -> Figure:
     low, high = both.agg(F.min("came"), F.max("went")).collect()[0]
     if low is None or high <= low or not math.isfinite(float(high) - float(low)):
         return Figure("held", title, [])
-    width = (high - low) / MOMENTS
+    width = (high - low) / POINTS
 
     def steps(name: str, change: int) -> DataFrame:
-        moment = F.floor((F.col(name) - F.lit(low)) / F.lit(width)).alias("moment")
-        return both.select(moment, F.lit(change).alias("change"))
+        point = F.floor((F.col(name) - F.lit(low)) / F.lit(width)).alias("point")
+        return both.select(point, F.lit(change).alias("change"))
 
     changes = (
-        steps("came", 1).unionAll(steps("went", -1)).groupBy("moment").agg(F.sum("change").alias("change"))
+        steps("came", 1).unionAll(steps("went", -1)).groupBy("point").agg(F.sum("change").alias("change"))
     )
-    found = {row["moment"]: row["change"] for row in changes.collect()}
+    found = {row["point"]: row["change"] for row in changes.collect()}
     held, line = 0, []
-    for moment in range(MOMENTS + 1):
-        held += found.get(moment, 0)
+    for point in range(POINTS + 1):
+        held += found.get(point, 0)
         line.append(held)
-    times: list[Any] = [_plain(low + moment * width) for moment in range(MOMENTS + 1)]
+    times: list[Any] = [_plain(low + point * width) for point in range(POINTS + 1)]
     return Figure("held", title, times, line, kind="steps", x_label="time", y_label="messages")
 
 

@@ -1,13 +1,16 @@
-"""All events of an execution in the order of their positions: a merge of as many runs as there are processes.
+"""The causal pass: all events of an execution in the order of their positions, which is a causal one.
 
-Repaired times and blocks only grow along a process, so its events are a sorted run. The runs meet in a
-tournament: every node remembers who lost there, so that the next winner is found on the way up from the last
-one. Events are taken some thousands at a time, which is where the speed is; the kernels that use them stop
-where a page is missing and go on from there.
+Repaired times and blocks only grow along a process, so its events are a sorted run, and the pass is a merge
+of as many runs as there are processes. The runs meet in a tournament: every node remembers who lost there, so
+that the next winner is found on the way up from the last one.
+
+Events come some thousands at a time, as arrays, with their links: kernels that look at their own event only
+need not know that an execution has pages.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,12 +20,61 @@ from causet.kernels.logs.pages import ABSENT, Pages, View
 
 Array = np.ndarray[Any, Any]
 
-LEFT, TAKEN, WANTED, AT, END = 0, 1, 2, 3, 4
-"""Places in `Merge.counts`: events that were not passed yet, events taken, the page that is missing, and of
-the events at hand the next one and the end."""
+TAKEN, WANTED = 0, 1
+"""Positions in `Merge.counts`: events taken so far, and the page that is missing."""
 ROOM = 1 << 12
+"""Events that come at a time, at most."""
 NEVER = np.iinfo(np.int32).max
 """The block of a process that has no event left."""
+
+
+class Passed(NamedTuple):
+    """Events that follow each other in the pass. The arrays are used again for the next ones."""
+
+    events: Array
+    processes: Array
+    info: Array
+    """as in `View`"""
+    link_first: Array
+    """for each event, where its predecessors in other processes begin in `links`; one more ends the last"""
+    links: Array
+
+
+def causal_pass(pages: Pages) -> Iterator[Passed]:
+    """All events with their links. Blocks and repaired times have to be in the pages."""
+    for events, processes in events_in_order(pages):
+        yield Passed(events, processes, *_links_of(pages.view, events))
+
+
+def events_in_order(pages: Pages) -> Iterator[tuple[Array, Array]]:
+    """(events, their processes), whose pages are all resident until another one is fetched."""
+    merge = _begin(pages)
+    while merge.counts[TAKEN] < pages.events:
+        count = _take(pages.view, merge)
+        if count:
+            yield merge.events[:count], merge.processes[:count]
+        else:
+            pages.fetch(int(merge.counts[WANTED]))
+
+
+@njit(cache=True)
+def _links_of(view: View, events: Array) -> tuple[Array, Array, Array]:
+    """(info, link_first, links) of events whose pages are resident."""
+    mask = (1 << view.shift) - 1
+    info = np.empty(len(events), np.int32)
+    first = np.zeros(len(events) + 1, np.int64)
+    for i in range(len(events)):
+        slot = view.slot_of[events[i] >> view.shift]
+        place = (slot << view.shift) + (events[i] & mask)
+        info[i] = view.info[place]
+        first[i + 1] = first[i] + view.link_first[place + slot + 1] - view.link_first[place + slot]
+    links = np.empty(first[-1], np.int64)
+    for i in range(len(events)):
+        slot = view.slot_of[events[i] >> view.shift]
+        begin = view.link_first[(slot << view.shift) + slot + (events[i] & mask)]
+        for at in range(first[i + 1] - first[i]):
+            links[first[i] + at] = view.links[begin + at]
+    return info, first, links
 
 
 class Merge(NamedTuple):
@@ -38,12 +90,12 @@ class Merge(NamedTuple):
     """a time after all others, for a process that has no event left"""
     events: Array
     processes: Array
-    """at hand"""
+    """taken last"""
     counts: Array
 
 
-def begin_merge(pages: Pages) -> Merge:
-    """Every process at its first event. Blocks and repaired times have to be there."""
+def _begin(pages: Pages) -> Merge:
+    """Every process at its first event."""
     view = pages.view
     processes = len(view.first) - 1
     width = 1 << max(processes - 1, 0).bit_length()
@@ -56,7 +108,7 @@ def begin_merge(pages: Pages) -> Merge:
         end=end,
         events=np.empty(ROOM, np.int64),
         processes=np.empty(ROOM, np.int32),
-        counts=np.array([pages.events, 0, ABSENT, 0, 0]),
+        counts=np.array([0, ABSENT]),
     )
     for p in range(processes):
         if view.first[p] < view.first[p + 1]:
@@ -74,8 +126,8 @@ def begin_merge(pages: Pages) -> Merge:
 
 
 @njit(cache=True)
-def take_events(view: View, merge: Merge) -> None:
-    """Have the next events at hand: as many as there is room for, as far as their pages are there."""
+def _take(view: View, merge: Merge) -> int:
+    """Take the next events: as many as there is room for, as far as their pages are resident."""
     # Everything as a local variable, in one loop: calls and attributes cost more than the work itself.
     first, shift, slot_of, used, word, time = (
         view.first,
@@ -90,7 +142,6 @@ def take_events(view: View, merge: Merge) -> None:
     end, mask = merge.end[0], (1 << shift) - 1
     ready, left = 0, first[-1] - counts[TAKEN]
     winner = losers[0]
-    counts[WANTED] = ABSENT
     while ready < len(events) and ready < left:
         e = next_of[winner]
         slot = slot_of[e >> shift]
@@ -124,28 +175,4 @@ def take_events(view: View, merge: Merge) -> None:
         winner = p
     losers[0] = winner
     counts[TAKEN] += ready
-    counts[AT], counts[END] = 0, ready
-
-
-@njit(cache=True)
-def next_event(view: View, merge: Merge) -> int:
-    """The event whose turn it is; ABSENT if a page is missing without which it cannot be passed."""
-    counts = merge.counts
-    if counts[AT] == counts[END]:
-        take_events(view, merge)
-        if not counts[END]:
-            return ABSENT
-    e = merge.events[counts[AT]]
-    slot = view.slot_of[e >> view.shift]
-    if slot == ABSENT:
-        counts[WANTED] = e >> view.shift
-        return ABSENT
-    view.used[slot] = True
-    return int(e)
-
-
-@njit(cache=True)
-def pass_event(merge: Merge) -> None:
-    """The event whose turn it was is done with."""
-    merge.counts[AT] += 1
-    merge.counts[LEFT] -= 1
+    return ready

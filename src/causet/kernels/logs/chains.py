@@ -5,7 +5,7 @@ then all that the senders of those sent or delivered before, and so on. It looks
 history once, a page at a time, at none that lies before everything that is missing, and ends at the first
 layer that holds a message which should have been delivered before.
 
-Ties are broken by ids, which are texts and not here; so the answer is every message that lies on a shortest
+Ties are broken by ids, which kernels do not have; so the answer is every message that lies on a shortest
 chain, with how it came to be known, and the caller, which knows the ids, chooses.
 """
 
@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from causet.kernels.logs.pages import ABSENT, Pages
+from causet.kernels.logs.pages import ABSENT, Pages, processes_of
 
 Array = np.ndarray[Any, Any]
 
 CANDIDATES = 50_000
 """Messages of one layer that are looked at. Where there are more, some are left out, and of equally short
-chains not always the one with the smallest ids is told."""
+chains the one with the smallest ids is not always found."""
 
 
 class Known(NamedTuple):
@@ -86,7 +86,7 @@ def shortest_chains(pages: Pages, delivery: int, send: int, addressed: Array) ->
         newest = np.full(len(newest), ABSENT, np.int64)
         for known in _messages(pages, layers[-1]):
             hits.add(known, np.isin(known.send, missing))
-            np.maximum.at(newest, hits.processes(known.send), known.send)
+            np.maximum.at(newest, processes_of(pages.first, known.send), known.send)
         if hits.parts:
             return _pruned(pages, layers, hits)
     return []
@@ -95,7 +95,7 @@ def shortest_chains(pages: Pages, delivery: int, send: int, addressed: Array) ->
 def _since(pages: Pages, missing: Array) -> Array:
     """For each process, where the history begins that may know of something missing: a chain from its first
     message goes to larger blocks."""
-    senders = np.searchsorted(pages.first, missing, side="right") - 1
+    senders = processes_of(pages.first, missing)
     _, firsts = np.unique(senders, return_index=True)
     least = min(_block(pages, int(first)) for first in missing[firsts])
     since = np.empty(len(pages.first) - 1, np.int64)
@@ -130,13 +130,10 @@ class _Kept:
         self.parts: list[Known] = []
         self._room = CANDIDATES
 
-    def processes(self, events: Array) -> Array:
-        return np.searchsorted(self._first, events, side="right") - 1
-
     def add(self, known: Known, on: Array) -> None:
         if on.any():
             event, send = known.event[on], known.send[on]
-            np.minimum.at(self.earliest, self.processes(event), event)
+            np.minimum.at(self.earliest, processes_of(self._first, event), event)
             if self._room:
                 self.parts.append(Known(event[: self._room], send[: self._room]))
                 self._room -= len(self.parts[-1].event)
@@ -147,13 +144,13 @@ class _Kept:
 
 def _pruned(pages: Pages, layers: list[Layer], hits: _Kept) -> list[Known]:
     """Only what lies on a chain from a hit to the end: of each layer, from the last one on, what was sent by
-    somebody who knew such a message before."""
+    a process that knew such a message before."""
     found = [hits.known()]
     kept = hits
     for layer in layers[-2::-1]:
         following = _Kept(pages)
         for known in _messages(pages, layer):
-            following.add(known, kept.earliest[following.processes(known.send)] < known.send)
+            following.add(known, kept.earliest[processes_of(pages.first, known.send)] < known.send)
         kept = following
         found.append(kept.known())
     return found[::-1]

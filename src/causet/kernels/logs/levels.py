@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from causet.kernels.logs.causal_pass import END, LEFT, Merge, begin_merge, take_events
-from causet.kernels.logs.causal_pass import WANTED as PAGE
+from causet.kernels.logs.causal_pass import events_in_order
 from causet.kernels.logs.pages import ABSENT, Pages, View
 from causet.kernels.logs.waiting import (
     DONE_EVENTS,
@@ -21,7 +20,7 @@ from causet.kernels.logs.waiting import (
     WANTED,
     WATCHING,
     Waiting,
-    nobody_waits,
+    all_ready,
     wake,
     watch,
 )
@@ -30,12 +29,12 @@ Array = np.ndarray[Any, Any]
 
 
 def fill_levels(pages: Pages) -> Waiting:
-    """Fill the block (as word) and the repaired time of every event that no cycle holds.
+    """Fill the block (as word) and the repaired time of every event that does not wait for a cycle.
 
-    Where `done` of the answer stops short of a process's events, its next event waits for ever.
+    Where `done` of the answer is less than a process has events, its next event waits forever.
     """
     view = pages.view
-    waiting = nobody_waits(len(view.first) - 1)
+    waiting = all_ready(len(view.first) - 1)
     level = np.zeros(len(view.first) - 1, np.int32)
     latest = np.full(len(level), _least(view.time.dtype), view.time.dtype)
     while not _release(view, waiting, level, latest):
@@ -49,7 +48,7 @@ def _least(kind: Any) -> Any:
 
 @njit(cache=True)
 def _release(view: View, waiting: Waiting, level: Array, latest: Array) -> bool:
-    """Go on until all is done or for ever held (True), or a page is missing (False).
+    """Go on until nothing is ready any more (True), or a page is missing (False).
 
     `level` and `latest` hold for each process the block and repaired time of its last event, raised by the
     causes of the next one that were looked at.
@@ -109,35 +108,25 @@ def _release(view: View, waiting: Waiting, level: Array, latest: Array) -> bool:
 def fill_positions(pages: Pages) -> None:
     """Fill the position of every event; only where `fill_levels` reached all of them."""
     pages.rank()
-    merge = begin_merge(pages)
-    while not _rank(pages.view, merge):
-        pages.fetch(int(merge.counts[PAGE]))
+    position = 0
+    for events, _ in events_in_order(pages):
+        _rank(pages.view, events, position)
+        position += len(events)
 
 
 @njit(cache=True)
-def _rank(view: View, merge: Merge) -> bool:
-    """Give out positions until all have one (True), or a page is missing (False)."""
-    slot_of, shift, positions, events = view.slot_of, view.shift, view.link_first, merge.events
-    mask = (1 << shift) - 1
-    position = view.first[-1] - merge.counts[LEFT]
-    while merge.counts[LEFT]:
-        take_events(view, merge)
-        if not merge.counts[END]:
-            return False
-        for i in range(merge.counts[END]):
-            e = events[i]
-            slot = slot_of[e >> shift]
-            positions[(slot << shift) + slot + (e & mask)] = position
-            position += 1
-        merge.counts[LEFT] -= merge.counts[END]
-    return True
+def _rank(view: View, events: Array, position: int) -> None:
+    """Write positions, from this one on."""
+    mask = (1 << view.shift) - 1
+    for i in range(len(events)):
+        slot = view.slot_of[events[i] >> view.shift]
+        view.link_first[(slot << view.shift) + slot + (events[i] & mask)] = position + i
 
 
 def cycle(pages: Pages, waiting: Waiting) -> list[int]:
-    """Events in a circle, each directly before the next and the last before the first; [] if there is none.
+    """Events of a cycle, each directly before the next and the last before the first; [] if there is none.
 
-    Only for an execution in which some process waits for ever: every event that does has a predecessor that
-    does.
+    Every event that waits forever has a predecessor that does, so a walk back from one ends in a cycle.
     """
     first, done = pages.first, waiting.done
     held = np.flatnonzero(first[:-1] + done < first[1:])
@@ -149,6 +138,6 @@ def cycle(pages: Pages, waiting: Waiting) -> list[int]:
     while at not in met:
         met[at] = len(path)
         path.append(at)
-        # Of two kinds of predecessors, another process's comes first: such circles say more.
+        # Predecessors in other processes come first: such cycles tell the reader more.
         at = next((cause for cause in pages.causes(at) if not pages.is_done(cause, done)), at - 1)
     return path[met[at] :][::-1]

@@ -29,7 +29,7 @@ ABSENT = -1
 WIDEST, NARROWEST = 14, 8
 """Pages have between 2^8 and 2^14 events."""
 FEWEST = 16
-"""Resident pages, at the least."""
+"""Resident pages, at least."""
 EVENT_BYTES, LINK_BYTES = 24, 8
 """Memory that a resident event takes, and one of its predecessors."""
 KEPT_BYTES = 20
@@ -98,6 +98,11 @@ def page_shift(events: int, processes: int, budget: int) -> int:
     return shift
 
 
+def processes_of(first: Array, events: Array) -> Array:
+    """The processes of these events, as numbers."""
+    return np.searchsorted(first, events, side="right") - 1
+
+
 class Pages:
     """The pages of one execution. To be closed: it has files."""
 
@@ -116,6 +121,8 @@ class Pages:
         self._end = 0
         self._event_runs: list[Array] = []
         self._link_runs: list[Array] = []
+        self._arrived_links: list[tuple[int, int, int]] = []
+        """for each piece how many links it has, and where their causes and kinds are in the file"""
         self.links = 0
 
     def __enter__(self) -> Pages:
@@ -133,7 +140,10 @@ class Pages:
     def add(self, piece: Piece) -> None:
         self.links += len(piece.effects)
         self._event_runs.append(self._append(piece.events, piece.times))
-        self._link_runs.append(self._append(piece.effects, piece.causes, piece.kinds))
+        runs = self._append(piece.effects, piece.causes, piece.kinds)
+        self._link_runs.append(runs)
+        if len(runs):
+            self._arrived_links.append((len(piece.effects), int(runs[0, 3]), int(runs[0, 4])))
 
     def _append(self, events: Array, *columns: Array) -> Array:
         """Write columns, those of a page together; for each page among them a row (page, count, offsets…)."""
@@ -147,6 +157,12 @@ class Pages:
             _write(self._arrived.fileno(), np.ascontiguousarray(column), self._end)
             self._end += column.nbytes
         return runs
+
+    def arrived_causes(self) -> Iterator[Array]:
+        """The causes of all links, a piece at a time."""
+        for count, causes_at, kinds_at in self._arrived_links:
+            causes = self._read(np.dtype(np.int64), count, causes_at)
+            yield causes[self._read(np.dtype(np.int8), count, kinds_at) != SENT]
 
     def seal(self) -> View:
         """Everything has arrived."""

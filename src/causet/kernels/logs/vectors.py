@@ -14,31 +14,36 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from causet.kernels.logs.causal_pass import AT, LEFT, WANTED, Merge, begin_merge, next_event, pass_event
-from causet.kernels.logs.pages import ABSENT, Pages, View
-from causet.kernels.logs.waiting import find, remove
+from causet.kernels.logs.causal_pass import Passed, causal_pass
+from causet.kernels.logs.pages import ABSENT, Pages
+from causet.kernels.logs.tables import Slots, find, give_back, new_slots, stretched, take_slot, with_free
 
 Array = np.ndarray[Any, Any]
 
 MANY = np.iinfo(np.uint16).max
-"""So many links to one event are no longer counted; what it knows is kept to the end."""
+"""Links to one event are counted up to this number; what an event with more knows is kept to the end."""
 USE_BYTES = 2
 """Memory for the count of links to one event."""
 REPORT_BYTES = 4 << 20
 """Chunks that are handed on at a time."""
 
-ALL, PAGE, FULL, MORE = 0, 1, 2, 3
-"""Why a kernel stopped: all events are done; a page is missing; enough chunks are there to be handed on; too
-many events are to be kept for the tables."""
+
+def uses_of(pages: Pages) -> Array:
+    """How many links lead to each event."""
+    uses = no_uses(pages.events)
+    for causes in pages.arrived_causes():
+        count_uses(uses, causes)
+    return uses
 
 
 def no_uses(events: int) -> Array:
-    """How many links lead to each event: none."""
+    """Counts of links to each event, all zero."""
     return np.zeros(events, np.uint16)
 
 
 @njit(cache=True)
 def count_uses(uses: Array, causes: Array) -> None:
+    """Add these links."""
     for cause in causes:
         if uses[cause] < MANY:
             uses[cause] += 1
@@ -56,18 +61,11 @@ class Columns(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What events know to which links are still to come."""
+    """What events know to which links are still to come, in slots."""
 
-    events: Array
-    """a table of them, open addressing"""
-    slots: Array
-    """beside each of them its slot"""
-    free: Array
-    """a stack of free slots"""
+    table: Slots
     knows: Array
     """for each slot a row of `Columns.knows`"""
-    counts: Array
-    """of free slots"""
 
 
 def _columns(pages: Pages, processes: Array, uses: Array) -> Columns:
@@ -76,65 +74,35 @@ def _columns(pages: Pages, processes: Array, uses: Array) -> Columns:
     return Columns(column_of, np.zeros((len(column_of), len(processes)), np.int32), uses)
 
 
-def _nothing_kept(slots: int, width: int) -> Kept:
-    return Kept(
-        events=np.full(4 * slots, ABSENT, np.int64),
-        slots=np.zeros(4 * slots, np.int32),
-        free=np.arange(slots - 1, -1, -1, dtype=np.int32),
-        knows=np.zeros((slots, width), np.int32),
-        counts=np.array([slots], np.int64),
-    )
-
-
-def _more_room(kept: Kept) -> Kept:
-    """Twice as many slots; what is kept stays where it is. Only when no slot is free."""
-    slots, width = kept.knows.shape
-    grown = _nothing_kept(2 * slots, width)
-    grown.knows[:slots] = kept.knows
-    _move(kept, grown)
-    grown.free[:slots] = np.arange(2 * slots - 1, slots - 1, -1)
-    grown.counts[0] = slots
-    return grown
+def _pass(pages: Pages, columns: Columns) -> Iterator[tuple[Passed, Kept]]:
+    """The causal pass, each time with what is kept, and with room for what these events add to it."""
+    kept = Kept(new_slots(1024), np.zeros((1024, columns.knows.shape[1]), np.int32))
+    for passed in causal_pass(pages):
+        table = with_free(kept.table, int(np.count_nonzero(columns.uses[passed.events])))
+        if table is not kept.table:
+            kept = Kept(table, stretched(kept.knows, len(table.free)))
+        yield passed, kept
 
 
 @njit(cache=True)
-def _move(kept: Kept, grown: Kept) -> None:
-    for i in range(len(kept.events)):
-        if kept.events[i] != ABSENT:
-            at = find(grown.events, kept.events[i])
-            grown.events[at] = kept.events[i]
-            grown.slots[at] = kept.slots[i]
-
-
-@njit(cache=True)
-def _learn(view: View, columns: Columns, kept: Kept, e: int, p: int) -> bool:
-    """What an event knows is what its direct causes know, and itself; False if it cannot be kept."""
-    if columns.uses[e] and not kept.counts[0]:
-        return False
+def _learn(passed: Passed, i: int, first: Array, columns: Columns, kept: Kept) -> None:
+    """What an event knows is what its direct causes know, and itself."""
+    e, p = passed.events[i], passed.processes[i]
     knows = columns.knows[p]
-    slot = view.slot_of[e >> view.shift]
-    links = (slot << view.shift) + slot + (e & ((1 << view.shift) - 1))
-    for at in range(view.link_first[links], view.link_first[links + 1]):
-        cause = view.links[at]
-        place = find(kept.events, cause)
-        theirs = kept.knows[kept.slots[place]]
+    for link in range(passed.link_first[i], passed.link_first[i + 1]):
+        cause = passed.links[link]
+        at = find(kept.table.events, cause)
+        theirs = kept.knows[kept.table.slots[at]]
         for column in range(len(knows)):
             knows[column] = max(knows[column], theirs[column])
         if columns.uses[cause] < MANY:
             columns.uses[cause] -= 1
             if not columns.uses[cause]:
-                kept.free[kept.counts[0]] = kept.slots[place]
-                kept.counts[0] += 1
-                remove(kept.events, kept.slots, place)
+                give_back(kept.table, at)
     if columns.column_of[p] != ABSENT:
-        knows[columns.column_of[p]] = e - view.first[p] + 1
+        knows[columns.column_of[p]] = e - first[p] + 1
     if columns.uses[e]:
-        kept.counts[0] -= 1
-        place = find(kept.events, e)
-        kept.events[place] = e
-        kept.slots[place] = kept.free[kept.counts[0]]
-        kept.knows[kept.slots[place], :] = knows
-    return True
+        kept.knows[take_slot(kept.table, e), :] = knows
 
 
 # ---------------------------------------------------------------- every event
@@ -170,7 +138,6 @@ def vector_chunks(pages: Pages, processes: Array, uses: Array, shift: int, sums:
     the pages.
     """
     columns = _columns(pages, processes, uses)
-    kept = _nothing_kept(1024, len(processes))
     width = 1 if sums else len(processes)
     size = width << shift
     most = max(1, REPORT_BYTES // (4 * max(size, 1)))
@@ -183,16 +150,14 @@ def vector_chunks(pages: Pages, processes: Array, uses: Array, shift: int, sums:
         events=np.zeros(most, np.int64),
         counts=np.zeros(1, np.int64),
     )
-    merge = begin_merge(pages)
-    why = PAGE
-    while why != ALL:
-        why = _fill_chunks(pages.view, merge, columns, kept, chunks, sums)
-        if why == PAGE:
-            pages.fetch(int(merge.counts[WANTED]))
-        elif why == MORE:
-            kept = _more_room(kept)
-        elif chunks.counts[0]:
-            yield _taken(chunks, width)
+    for passed, kept in _pass(pages, columns):
+        done = 0
+        while done < len(passed.events):
+            done = _fill_chunks(passed, done, pages.first, columns, kept, chunks, sums)
+            if chunks.counts[0] == most:
+                yield _taken(chunks, width)
+    if chunks.counts[0]:
+        yield _taken(chunks, width)
 
 
 def _taken(chunks: _Open, width: int) -> Chunks:
@@ -209,32 +174,30 @@ def _taken(chunks: _Open, width: int) -> Chunks:
 
 
 @njit(cache=True)
-def _fill_chunks(view: View, merge: Merge, columns: Columns, kept: Kept, chunks: _Open, sums: bool) -> int:
+def _fill_chunks(
+    passed: Passed, done: int, first: Array, columns: Columns, kept: Kept, chunks: _Open, sums: bool
+) -> int:
+    """Go on with the events after these, until all are done or enough chunks are full; returns how many are
+    done."""
     width = columns.knows.shape[1]
-    while merge.counts[LEFT]:
-        e = next_event(view, merge)
-        if e == ABSENT:
-            return PAGE
-        if chunks.counts[0] == len(chunks.full):
-            return FULL
-        p = merge.processes[merge.counts[AT]]
-        if not _learn(view, columns, kept, e, p):
-            return MORE
-        rank = e - view.first[p]
+    while done < len(passed.events) and chunks.counts[0] < len(chunks.full):
+        _learn(passed, done, first, columns, kept)
+        e, p = passed.events[done], passed.processes[done]
+        rank = e - first[p]
         within = rank & ((1 << chunks.shift) - 1)
         if sums:
             chunks.values[p, within] = columns.knows[p].sum()
         else:
             chunks.values[p, within * width : (within + 1) * width] = columns.knows[p]
-        if within + 1 == 1 << chunks.shift or e + 1 == view.first[p + 1]:
+        if within + 1 == 1 << chunks.shift or e + 1 == first[p + 1]:
             at = chunks.counts[0]
             chunks.full[at, :] = chunks.values[p, :]
             chunks.process[at] = p
             chunks.number[at] = rank >> chunks.shift
             chunks.events[at] = within + 1
             chunks.counts[0] += 1
-        pass_event(merge)
-    return ALL
+        done += 1
+    return done
 
 
 # ---------------------------------------------------------------- some events
@@ -254,29 +217,18 @@ def known_counts(pages: Pages, processes: Array, uses: Array, events: Array, col
     """How many events of a process an event knows, for each pair of an event and a column, in the order of
     the events; column i is that of `processes[i]`. Otherwise as `vector_chunks`."""
     state = _columns(pages, processes, uses)
-    kept = _nothing_kept(1024, len(processes))
     cuts = np.searchsorted(events, pages.first)
     asked = _Asked(events, columns, cuts[1:], cuts[:-1].copy(), np.zeros(len(events), np.int32))
-    merge = begin_merge(pages)
-    while (why := _answer(pages.view, merge, state, kept, asked)) != ALL:
-        if why == PAGE:
-            pages.fetch(int(merge.counts[WANTED]))
-        else:
-            kept = _more_room(kept)
+    for passed, kept in _pass(pages, state):
+        _answer(passed, pages.first, state, kept, asked)
     return asked.answers
 
 
 @njit(cache=True)
-def _answer(view: View, merge: Merge, columns: Columns, kept: Kept, asked: _Asked) -> int:
-    while merge.counts[LEFT]:
-        e = next_event(view, merge)
-        if e == ABSENT:
-            return PAGE
-        p = merge.processes[merge.counts[AT]]
-        if not _learn(view, columns, kept, e, p):
-            return MORE
+def _answer(passed: Passed, first: Array, columns: Columns, kept: Kept, asked: _Asked) -> None:
+    for i in range(len(passed.events)):
+        _learn(passed, i, first, columns, kept)
+        e, p = passed.events[i], passed.processes[i]
         while asked.at[p] < asked.until[p] and asked.events[asked.at[p]] == e:
             asked.answers[asked.at[p]] = columns.knows[p, asked.columns[asked.at[p]]]
             asked.at[p] += 1
-        pass_event(merge)
-    return ALL

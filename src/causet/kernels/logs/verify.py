@@ -20,20 +20,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from causet.kernels.logs.causal_pass import AT, LEFT, WANTED, Merge, begin_merge, next_event, pass_event
-from causet.kernels.logs.pages import ABSENT, Pages, View
-from causet.kernels.logs.waiting import find, remove
+from causet.kernels.logs.causal_pass import ROOM, Passed, causal_pass
+from causet.kernels.logs.pages import ABSENT, Pages, processes_of
+from causet.kernels.logs.tables import Slots, find, give_back, new_slots, stretched, take_slot, with_free
 
 Array = np.ndarray[Any, Any]
 
-EARLY, AGAIN, STRANGER = 0, 1, 2
-"""Findings: delivered before something that precedes it; delivered again; delivered where not addressed."""
+EARLY, AGAIN, STRANGER, NEVER = 0, 1, 2, 3
+"""Findings: delivered before something that precedes it; delivered again; delivered where not addressed;
+never delivered where addressed."""
 REPORT = 1 << 14
-"""Findings that are handed on at a time."""
-
-ALL, PAGE, FULL, MORE = 0, 1, 2, 3
-"""Why the kernel stopped: all events are done; a page is missing; the findings are full; too many messages
-are under way for the tables."""
+"""Findings that are handed on at a time, about."""
 
 
 class Addressed(NamedTuple):
@@ -74,7 +71,7 @@ class Columns(NamedTuple):
     queue: Array
     """the numbers of the messages for each target, as they are sent"""
     sender_event: Array
-    """beside each of them its send"""
+    """for each of them its send"""
     arrived: Array
     """and whether it was delivered"""
     tail: Array
@@ -86,14 +83,9 @@ class Columns(NamedTuple):
 
 
 class Flying(NamedTuple):
-    """Messages under way."""
+    """Messages under way, in slots by their sends."""
 
-    sends: Array
-    """a table of their sends, open addressing"""
-    slots: Array
-    """beside each of them its slot"""
-    free: Array
-    """a stack of free slots"""
+    table: Slots
     stamp: Array
     """for each slot what the message's sender knew, the message itself included"""
     left: Array
@@ -103,50 +95,50 @@ class Flying(NamedTuple):
     sender: Array
 
 
-def verify_columns(
-    pages: Pages, senders: Array, addressed: Addressed, names: int
-) -> Iterator[tuple[Array, Columns, Senders]]:
+def verify_columns(pages: Pages, senders: Array, addressed: Addressed, names: int) -> Iterator[Array]:
     """Judge the messages of these senders, wherever they are delivered.
 
-    Yields findings, rows of (what, delivery, send, column, send): for EARLY the second send is that of a
-    message that should have come first, the earliest one of the first sender that has one. At the end comes
-    an empty one, beside which the state tells what is still expected. Blocks and repaired times have to be in
-    the pages.
+    Yields findings, rows of (what, delivery, process, send, missing): for EARLY, `missing` is the send of a
+    message that should have come first, the earliest one of the first sender that has one; else it is the
+    send again. NEVER has no delivery, and its process is a target, one of `names`. Blocks and repaired times
+    have to be in the pages.
     """
     here = _senders(pages.first, senders, addressed, names)
     columns = _nothing_sent(len(pages.first) - 1, here)
     flying = _nothing_flies(1024, len(senders))
-    free = np.array([1024], np.int64)
-    merge = begin_merge(pages)
-    while True:
-        why = _judge(pages.view, merge, here, columns, flying, free)
-        if why == PAGE:
-            pages.fetch(int(merge.counts[WANTED]))
-        elif why == MORE:
-            flying = _more_room(flying, free)
-        else:
-            found = columns.findings[: columns.counts[0]].copy()
-            columns.counts[0] = 0
-            if len(found):
-                yield found, columns, here
-            if why == ALL:
-                yield found[:0], columns, here
-                return
+    for passed in causal_pass(pages):
+        flying = _with_room(flying, int(np.count_nonzero(passed.info > 1)))
+        _judge(passed, here, columns, flying)
+        if columns.counts[0] >= REPORT:
+            yield _taken(columns)
+    yield _taken(columns)
+    yield _never_delivered(columns, here)
 
 
-def still_expected(columns: Columns, here: Senders) -> tuple[Array, Array]:
-    """(sends, targets) of what was never delivered where it was addressed."""
+def _taken(columns: Columns) -> Array:
+    """The findings since they were taken last."""
+    found: Array = columns.findings[: columns.counts[0]].copy()
+    columns.counts[0] = 0
+    return found
+
+
+def _never_delivered(columns: Columns, here: Senders) -> Array:
+    """What is still expected in the end."""
     pair = np.repeat(np.arange(len(here.pair_first) - 1), np.diff(here.pair_first))
     sent = np.arange(len(pair)) - here.pair_first[pair] < columns.tail[pair]
     never = np.flatnonzero(sent & ~columns.arrived[: len(pair)])
-    return columns.sender_event[never], pair[never] % here.names
+    sends = columns.sender_event[never]
+    return np.stack(
+        [np.full(len(never), NEVER), np.zeros(len(never), np.int64), pair[never] % here.names, sends, sends],
+        axis=1,
+    )
 
 
 def _senders(first: Array, senders: Array, addressed: Addressed, names: int) -> Senders:
     column_of = np.full(len(first) - 1, ABSENT, np.int32)
     column_of[senders] = np.arange(len(senders))
     counts = np.diff(addressed.ends, prepend=0)
-    owner = column_of[np.searchsorted(first, addressed.sends, side="right") - 1]
+    owner = column_of[processes_of(first, addressed.sends)]
     pairs = np.repeat(owner.astype(np.int64) * names, counts) + addressed.targets
     return Senders(
         column_of=column_of,
@@ -171,16 +163,14 @@ def _nothing_sent(processes: int, here: Senders) -> Columns:
         arrived=np.zeros(room, np.bool_),
         tail=np.zeros(width * here.names, np.int32),
         head=np.zeros(width * here.names, np.int32),
-        findings=np.empty((REPORT, 5), np.int64),
+        findings=np.empty((REPORT + 2 * ROOM, 5), np.int64),  # each event has two at most
         counts=np.zeros(1, np.int64),
     )
 
 
 def _nothing_flies(slots: int, width: int) -> Flying:
     return Flying(
-        sends=np.full(4 * slots, ABSENT, np.int64),
-        slots=np.zeros(4 * slots, np.int32),
-        free=np.arange(slots - 1, -1, -1, dtype=np.int32),
+        table=new_slots(slots),
         stamp=np.zeros((slots, width), np.int32),
         left=np.zeros(slots, np.int32),
         number=np.zeros(slots, np.int32),
@@ -188,55 +178,26 @@ def _nothing_flies(slots: int, width: int) -> Flying:
     )
 
 
-def _more_room(flying: Flying, free: Array) -> Flying:
-    """Twice as many slots; what flies stays where it is."""
-    slots, width = flying.stamp.shape
-    grown = _nothing_flies(2 * slots, width)
-    for old, new in ((flying.stamp, grown.stamp), (flying.left, grown.left), (flying.number, grown.number)):
-        new[:slots] = old
-    grown.sender[:slots] = flying.sender
-    _rehash(flying.sends, flying.slots, grown.sends, grown.slots)
-    grown.free[:slots] = np.arange(2 * slots - 1, slots - 1, -1)
-    free[0] = slots
-    return grown
+def _with_room(flying: Flying, messages: int) -> Flying:
+    """The same messages under way, with slots for this many more."""
+    table = with_free(flying.table, messages)
+    if table is flying.table:
+        return flying
+    return Flying(table, *(stretched(rows, len(table.free)) for rows in flying[1:]))
 
 
 @njit(cache=True)
-def _rehash(keys: Array, values: Array, table: Array, beside: Array) -> None:
-    for i in range(len(keys)):
-        if keys[i] != ABSENT:
-            at = find(table, keys[i])
-            table[at] = keys[i]
-            beside[at] = values[i]
-
-
-@njit(cache=True)
-def _judge(view: View, merge: Merge, here: Senders, columns: Columns, flying: Flying, free: Array) -> int:
-    mask = (1 << view.shift) - 1
-    while merge.counts[LEFT]:
-        e = next_event(view, merge)
-        if e == ABSENT:
-            return PAGE
-        slot = view.slot_of[e >> view.shift]
-        info = view.info[(slot << view.shift) + (e & mask)]
-        p = merge.processes[merge.counts[AT]]
+def _judge(passed: Passed, here: Senders, columns: Columns, flying: Flying) -> None:
+    for i in range(len(passed.events)):
+        e, p, info = passed.events[i], passed.processes[i], passed.info[i]
         if info > 0:
-            if info > 1 and not free[0]:
-                return MORE
-            _send(e, p, info - 1, here, columns, flying, free)
-        elif info < 0:
-            if columns.counts[0] + 3 > len(columns.findings):
-                return FULL
-            send = view.links[view.link_first[(slot << view.shift) + slot + (e & mask)]]
-            _deliver(e, p, send, here, columns, flying, free)
-        pass_event(merge)
-    return ALL
+            _send(e, p, info - 1, here, columns, flying)
+        elif info < 0:  # its send comes first among the causes of a delivery
+            _deliver(e, p, passed.links[passed.link_first[i]], here, columns, flying)
 
 
 @njit(cache=True)
-def _send(
-    e: int, p: int, deliveries: int, here: Senders, columns: Columns, flying: Flying, free: Array
-) -> None:
+def _send(e: int, p: int, deliveries: int, here: Senders, columns: Columns, flying: Flying) -> None:
     column = here.column_of[p]
     number = 0
     if column != ABSENT:
@@ -257,11 +218,7 @@ def _send(
                 columns.sender_event[last] = e
                 columns.tail[pair] += 1
     if deliveries:
-        free[0] -= 1
-        slot = flying.free[free[0]]
-        at = find(flying.sends, e)
-        flying.sends[at] = e
-        flying.slots[at] = slot
+        slot = take_slot(flying.table, e)
         flying.stamp[slot, :] = columns.knows[p, :]
         flying.left[slot] = deliveries
         flying.number[slot] = number
@@ -269,9 +226,9 @@ def _send(
 
 
 @njit(cache=True)
-def _deliver(e: int, p: int, send: int, here: Senders, columns: Columns, flying: Flying, free: Array) -> None:
-    at = find(flying.sends, send)
-    slot = flying.slots[at]
+def _deliver(e: int, p: int, send: int, here: Senders, columns: Columns, flying: Flying) -> None:
+    at = find(flying.table.events, send)
+    slot = flying.table.slots[at]
     own = here.column_of[flying.sender[slot]]
     for column in range(len(columns.sent)):
         covered = flying.stamp[slot, column] - (1 if column == own else 0)
@@ -280,16 +237,14 @@ def _deliver(e: int, p: int, send: int, here: Senders, columns: Columns, flying:
             first = here.pair_first[pair] + columns.head[pair]
             if columns.queue[first] <= covered:
                 missing = columns.sender_event[first]
-                _find(columns, EARLY, e, send, column, missing)
+                _find(columns, EARLY, e, p, send, missing)
                 break
     columns.knows[p, :] = np.maximum(columns.knows[p, :], flying.stamp[slot, :])
     if own != ABSENT:
         _arrive(e, p, send, flying.number[slot], own, here, columns)
     flying.left[slot] -= 1
     if not flying.left[slot]:
-        flying.free[free[0]] = slot
-        free[0] += 1
-        remove(flying.sends, flying.slots, at)
+        give_back(flying.table, at)
 
 
 @njit(cache=True)
@@ -305,17 +260,17 @@ def _arrive(e: int, p: int, send: int, number: int, column: int, here: Senders, 
         else:
             high = middle
     if low == columns.tail[pair] or columns.queue[begin + low] != number:
-        _find(columns, STRANGER, e, send, column, send)
+        _find(columns, STRANGER, e, p, send, send)
         return
     if columns.arrived[begin + low]:
-        _find(columns, AGAIN, e, send, column, send)
+        _find(columns, AGAIN, e, p, send, send)
     columns.arrived[begin + low] = True
     while columns.head[pair] < columns.tail[pair] and columns.arrived[begin + columns.head[pair]]:
         columns.head[pair] += 1
 
 
 @njit(cache=True)
-def _find(columns: Columns, what: int, e: int, send: int, column: int, missing: int) -> None:
+def _find(columns: Columns, what: int, e: int, p: int, send: int, missing: int) -> None:
     row = columns.findings[columns.counts[0]]
-    row[0], row[1], row[2], row[3], row[4] = what, e, send, column, missing
+    row[0], row[1], row[2], row[3], row[4] = what, e, p, send, missing
     columns.counts[0] += 1

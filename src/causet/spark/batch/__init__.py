@@ -1,1 +1,1 @@
-"""What is asked of a whole log: order, verify, audit, explain, vectors."""
+"""Questions about a whole log: order, verify, audit, explain, vectors."""

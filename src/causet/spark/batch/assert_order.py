@@ -1,4 +1,4 @@
-"""`assert_causally_ordered()`: for test suites; says which rows stand before their causes."""
+"""`assert_causally_ordered()`: for test suites; names the rows that stand before their causes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from causet.errors import BadInput, quote
-from causet.spark.batch.links import PLACE, Layout, both_ends, lay_out, meet, none_of, values_of
-from causet.spark.skeleton.census import Census, take_census
+from causet.spark.batch.links import PLACE, Layout, both_ends, layout_of, meet, values_of
+from causet.spark.skeleton.blobs import Batches
+from causet.spark.skeleton.census import Census, none_of, take_census
 from causet.spark.skeleton.faults import Named, names_of
-from causet.spark.skeleton.skeleton import Batches
 
 Array = np.ndarray[Any, Any]
 
 TOLD = 10
-"""Effects that are told."""
+"""Effects that the error names."""
 
 
 class _Wrong(NamedTuple):
@@ -45,7 +45,7 @@ def assert_causally_ordered(df: DataFrame, by: str | None = None) -> None:
     """
     place, kind = _place(df, by)
     numbered, census = take_census(df.withColumn(PLACE, place))
-    layout = lay_out(census, kind)
+    layout = layout_of(census, kind)
     # Kept, since row numbers are asked for later: a plan that runs twice need not number rows the same.
     values = values_of(numbered, census, layout).persist()
     try:
@@ -74,7 +74,7 @@ def _place(df: DataFrame, by: str | None) -> tuple[Column, type]:
     if by is None:
         return F.monotonically_increasing_id(), np.int64
     if by not in df.columns:
-        raise BadInput(f"there is no column {quote(by)} to tell the order of the rows")
+        raise BadInput(f"there is no column {quote(by)} with the order of the rows")
     column, kind = F.col(f"`{by}`"), df.schema[by].dataType
     if isinstance(kind, T.IntegralType):
         return column, np.int64
@@ -88,7 +88,7 @@ def _place(df: DataFrame, by: str | None) -> tuple[Column, type]:
 
 
 def _row_numbers(values: DataFrame, wrong: Iterable[_Wrong]) -> dict[int, int]:
-    """For these events the numbers of their rows, from 1: as many as stand before, and one."""
+    """For these events the numbers of their rows, from 1: one more than there are rows before."""
     wanted = sorted({number for each in wrong for number in (each.effect, each.cause)})
     some = values.where(F.col("number").isin(wanted)).select(
         F.col("number").alias("one"), F.col("place").alias("its_place")

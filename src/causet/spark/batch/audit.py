@@ -1,15 +1,14 @@
 """`audit()`: how many effects stand before their causes in file order, in time order, in ours.
 
-Tasks compare the links of one bucket of events each (see `ends`), and only sums leave them.
+Tasks compare the links of one bucket of events each (see `links`), and only sums leave them.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,190 +16,20 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from causet.errors import BadInput, listed, quote
-from causet.escapes import columns
-from causet.formats.execution import Fault
-from causet.spark.batch.links import PLACE, Layout, Met, both_ends, lay_out, meet, none_of, values_of
-from causet.spark.skeleton.census import RANK, Census, field, take_census
+from causet.errors import BadInput, quote
+from causet.kernels.logs.pages import processes_of
+from causet.spark.batch.audited import TOLD, Audit, Pair, Tally
+from causet.spark.batch.links import PLACE, Layout, Met, both_ends, layout_of, meet, values_of
+from causet.spark.skeleton.blobs import Batches
+from causet.spark.skeleton.census import RANK, Census, none_of, own_id, take_census
 from causet.spark.skeleton.faults import names_of
-from causet.spark.skeleton.skeleton import Batches
 
 Array = np.ndarray[Any, Any]
 
-TOLD = 10
-"""Pairs of processes that people are told of."""
 TALLY_ROWS = (
     "cause_process string, effect_process string, links long, wrong_in_file long, wrong_in_time long, "
     "worst_skew {time}, cause_rank long, effect_rank long, totals string"
 )
-
-
-# ---------------------------------------------------------------- what is found
-
-
-@dataclass(frozen=True)
-class Tally:
-    """What one order makes of effects and causes that have a place in it."""
-
-    effects: int
-    links: int
-    wrong_effects: int
-    """effects that stand before at least one of their causes"""
-    wrong_links: int
-    tied_effects: int = 0
-    """further effects that stand level with a cause in another process: they may come out either way"""
-    tied_links: int = 0
-
-    @property
-    def share(self) -> float:
-        """The wrong ones among the effects."""
-        return self.wrong_effects / self.effects if self.effects else 0.0
-
-
-class Pair(NamedTuple):
-    """Links from one process to another; a row of `Audit.pairs`."""
-
-    cause_process: str
-    effect_process: str
-    links: int
-    wrong_in_file: int
-    wrong_in_time: int
-    worst_skew: int | float | None
-    """by how much a cause's time is greater than its effect's, at the most; None if it never is"""
-    worst_cause: str | None
-    worst_effect: str | None
-    """the ids of that link"""
-
-
-@dataclass(frozen=True)
-class Audit:
-    """How an execution's causes and effects stand. An effect is an event with a direct cause; a link is an
-    effect with one of its direct causes, counted once."""
-
-    events: int
-    processes: int
-    effects: int
-    links: int
-    untimed: int
-    """events without a time, which take no part in time order"""
-    in_file_order: Tally
-    in_time_order: Tally
-    in_causal_order: Tally
-    pairs: DataFrame
-    """every pair of processes with a link, as `Pair`; the worst in time order first"""
-    pair_count: int
-    wrong_pairs: int
-    """those with a link that is wrong in file order or in time order"""
-    worst: tuple[Pair, ...]
-    """the first few of `pairs`"""
-    faults: tuple[Fault, ...]
-
-    @property
-    def status(self) -> str:
-        """`measured`, since an audit counts and does not judge; `vacuous` if there is no effect to count."""
-        return "measured" if self.effects else "vacuous"
-
-    def summary(self, most: int | None = None) -> dict[str, Any]:
-        """All of it as a JSON value, with the first `most` pairs or every one."""
-        pairs = self.pairs if most is None else self.pairs.limit(most)
-        return {
-            "status": self.status,
-            "events": self.events,
-            "processes": self.processes,
-            "effects": self.effects,
-            "links": self.links,
-            "untimed": self.untimed,
-            "orders": {
-                name: {**asdict(tally), "share": tally.share if tally.effects else None}
-                for name, tally in self._tallies().items()
-            },
-            "pair_count": self.pair_count,
-            "wrong_pairs": self.wrong_pairs,
-            "pairs": [row.asDict() for row in pairs.collect()],
-            "faults": [asdict(fault) for fault in self.faults],
-        }
-
-    def to_json(self, most: int | None = None) -> str:
-        return json.dumps(self.summary(most), ensure_ascii=False, allow_nan=False)
-
-    def _tallies(self) -> dict[str, Tally]:
-        return {"file": self.in_file_order, "time": self.in_time_order, "causal": self.in_causal_order}
-
-    def told(self) -> str:
-        """For people: a few sentences, the worst pairs of processes, the faults of the log."""
-        lines = [
-            f"{self.status}: events {self.events:,}, processes {self.processes:,}, effects {self.effects:,}, "
-            f"links between cause and effect {self.links:,}.",
-            f"In file order, {_before(self.in_file_order)} stand before their cause.",
-            *self._told_of_time(),
-            f"In causal order, {_before(self.in_causal_order)} stand before their cause.",
-            *self._told_of_pairs(),
-        ]
-        for fault in self.faults:
-            lines.append(f"FAULT: {fault.kind}: {fault.count:,}")
-            lines += [f"  {place}" for place in fault.places]
-            if fault.count > len(fault.places):
-                lines.append(f"  and {fault.count - len(fault.places):,} more")
-        return "\n".join(lines)
-
-    def _told_of_time(self) -> Iterator[str]:
-        tally = self.in_time_order
-        if not tally.links:
-            if self.links:
-                yield "No effect and its cause both have a time to sort by."
-            return
-        ties = ""
-        if tally.tied_effects:
-            ties = f"; {tally.tied_effects:,} more might, as their cause has the same time"
-        yield f"Sorted by time, {_before(tally)} would stand before their cause{ties}."
-        if self.untimed:
-            yield f"Events without a time, which take no part in that: {self.untimed:,}."
-
-    def _told_of_pairs(self) -> Iterator[str]:
-        wrong = [pair for pair in self.worst if pair.wrong_in_file or pair.wrong_in_time]
-        if not wrong:
-            return
-        yield "The worst pairs of processes:"
-        head = ("cause", "effect", "links", "wrong in file", "wrong in time", "worst skew", "")
-        table = [head, *map(_cells, wrong)]
-        widths = [max(map(columns, column)) for column in zip(*table, strict=True)]
-        for row in table:
-            names = [
-                cell + " " * (width - columns(cell)) for cell, width in zip(row[:2], widths[:2], strict=True)
-            ]
-            numbers = [f"{cell:>{width}}" for cell, width in zip(row[2:6], widths[2:6], strict=True)]
-            yield "  " + "  ".join([*names, *numbers, row[6]]).rstrip()
-        if self.wrong_pairs > len(wrong):
-            yield f"  and {self.wrong_pairs - len(wrong):,} more pairs"
-
-
-def _before(tally: Tally) -> str:
-    """Such as `5,621 of 46,794 effects (12 %)`."""
-    counted = f"{tally.wrong_effects:,} of {tally.effects:,} effects"
-    percent = 100 * tally.share
-    if not percent:
-        return counted
-    shown = f"{percent:.0f}" if percent >= 9.95 else f"{percent:.1f}" if percent >= 0.05 else "less than 0.1"
-    return f"{counted} ({shown} %)"
-
-
-def _cells(pair: Pair) -> tuple[str, ...]:
-    worst = skew = ""
-    if pair.worst_skew is not None:
-        skew = f"{pair.worst_skew:,}"
-        worst = f"{quote(pair.worst_cause)} → {quote(pair.worst_effect)}"
-    return (
-        listed([pair.cause_process]),
-        listed([pair.effect_process]),
-        f"{pair.links:,}",
-        f"{pair.wrong_in_file:,}",
-        f"{pair.wrong_in_time:,}",
-        skew,
-        worst,
-    )
-
-
-# ---------------------------------------------------------------- the audit
 
 
 def audit(events: DataFrame, file_order: str | None = None) -> Audit:
@@ -213,7 +42,7 @@ def audit(events: DataFrame, file_order: str | None = None) -> Audit:
     """
     placed = events.withColumn(PLACE, _in_file(events, file_order))
     numbered, census = take_census(placed)
-    layout = lay_out(census, np.int64)
+    layout = layout_of(census, np.int64)
     with both_ends(numbered, census, values_of(numbered, census, layout), layout) as ends:
         task = TallyTask(layout, census.processes)
         time = "double" if census.floats else "long"
@@ -259,7 +88,7 @@ def _in_file(events: DataFrame, file_order: str | None) -> Column:
     if file_order is None:
         return F.monotonically_increasing_id()
     if file_order not in events.columns:
-        raise BadInput(f"there is no column {quote(file_order)} to tell the order of the file")
+        raise BadInput(f"there is no column {quote(file_order)} with the order of the file")
     kind = events.schema[file_order].dataType
     if not isinstance(kind, T.IntegralType):
         raise BadInput(f"column {quote(file_order)} is of type {kind.simpleString()}; it must be of integers")
@@ -302,9 +131,8 @@ def _with_ids(pairs: DataFrame, numbered: DataFrame, census: Census) -> DataFram
             continue
         # Few events are worst; they are picked first, so that only they meet the pairs.
         wanted = pairs.select(process.alias("__of"), rank.alias("__at")).distinct()
-        default = F.concat(F.col("process"), F.lit("#"), F.col("seq"))
         ids = (
-            numbered.select("process", RANK, F.coalesce(field(numbered, "id"), default).alias(id))
+            numbered.select("process", RANK, own_id(numbered).alias(id))
             .join(wanted, (F.col("process") == F.col("__of")) & (F.col(RANK) == F.col("__at")))
             .select("__of", "__at", id)
         )
@@ -347,7 +175,7 @@ class TallyTask:
         met = meet(batches, self.layout)
         if met is None:
             return
-        sides = np.searchsorted(self.layout.first, np.stack([met.causes, met.effects]), side="right") - 1
+        sides = processes_of(self.layout.first, np.stack([met.causes, met.effects]))
         none = none_of(self.layout.time)
         timed = (met.cause.time != none) & (met.effect.time != none)
         flags = {
@@ -427,7 +255,7 @@ def _different(ascending: Array) -> int:
 
 
 def _skew(cause: Array, effect: Array) -> Array:
-    """How much greater the causes' times are; they are. What no number of their type holds is the largest."""
+    """By how much the causes' times are greater, cut off at the largest number of their type."""
     if cause.dtype.kind == "f":
         with np.errstate(over="ignore"):
             least: Array = np.minimum(cause - effect, np.finfo(np.float64).max)

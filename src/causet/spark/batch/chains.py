@@ -1,30 +1,23 @@
-"""Proofs for people: of a delivery that came too early, a shortest chain from a message that should have come
-first.
+"""Proofs of deliveries that came too early: a shortest chain from a message that should have come first.
 
-One task, with the whole skeleton, finds every message on a shortest chain (`kernels.chains`); ids are texts,
-which it does not have, so the driver chooses among them.
+One task, with the whole skeleton, finds every message on a shortest chain (`kernels.logs.chains`); it has no
+ids, so the driver chooses among them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from causet.kernels.logs.chains import shortest_chains
-from causet.kernels.logs.levels import fill_levels
-from causet.kernels.logs.pages import Pages
-from causet.spark.skeleton.budget import memory_allowed
-from causet.spark.skeleton.skeleton import Batches, Notes, Skeleton, read_pieces
-from causet.spark.skeleton.targets import Targets
-from causet.spark.skeleton.task import lay_out
+from causet.kernels.logs.pages import processes_of
+from causet.spark.skeleton.skeleton import Skeleton
+from causet.spark.skeleton.task import Execution, Kernel
 
 Array = np.ndarray[Any, Any]
-
-CHAIN_ROWS = "delivery long, layer int, event long, send long"
 
 
 class Step(NamedTuple):
@@ -42,21 +35,13 @@ Layers = dict[int, dict[int, list[Step]]]
 
 def chain_layers(skeleton: Skeleton, early: Sequence[tuple[int, int]]) -> Layers:
     """All shortest chains of these (delivery, send)."""
-    census = skeleton.census
-    task = ChainTask(census.first, census.floats, early)
-    found = skeleton.given_to(task, CHAIN_ROWS).toArrow()
-    event, send = (found.column(name).to_numpy() for name in ("event", "send"))
-    columns = [
-        found.column("delivery").to_pylist(),
-        found.column("layer").to_pylist(),
-        (np.searchsorted(census.first, event, side="right") - 1).tolist(),
-        event.tolist(),
-        (np.searchsorted(census.first, send, side="right") - 1).tolist(),
-        send.tolist(),
-    ]
+    found, _ = skeleton.collect(ChainKernel(early))
+    delivery, layer, event, send = (column.to_numpy() for column in found.columns)
+    process, sender = (processes_of(skeleton.census.first, each) for each in (event, send))
+    columns = (column.tolist() for column in (delivery, layer, process, event, sender, send))
     layers: Layers = {}
-    for delivery, layer, *step in zip(*columns, strict=True):
-        layers.setdefault(delivery, {}).setdefault(layer, []).append(Step(*step))
+    for its_delivery, distance, *step in zip(*columns, strict=True):
+        layers.setdefault(its_delivery, {}).setdefault(distance, []).append(Step(*step))
     return layers
 
 
@@ -81,36 +66,20 @@ def smallest_chain(layers: Mapping[int, list[Step]], end: Step, ids: Mapping[int
 
 
 @dataclass(frozen=True)
-class ChainTask:
+class ChainKernel(Kernel):
     """Finds the shortest chains of some violations, given as (delivery, send) in the order of deliveries."""
 
-    first: Array
-    floats: bool
     wanted: Sequence[tuple[int, int]]
+    rows = "delivery long, layer int, event long, send long"
 
-    def __call__(self, batches: Batches) -> Batches:
-        kind = np.float64 if self.floats else np.int64
-        with Targets(len(self.first) - 1) as targets:
-            pieces = read_pieces(batches, kind, Notes(), targets)
-            with lay_out(self.first, self.floats, pieces, memory_allowed()) as pages:
-                yield from self._found(pages, targets)
-
-    def _found(self, pages: Pages, targets: Targets) -> Batches:
-        fill_levels(pages)
+    def run(self, execution: Execution) -> Iterator[Sequence[Any]]:
+        pages = execution.pages
         inbox: tuple[int, Array] | None = None
         for delivery, send in self.wanted:
             me = pages.process_of(delivery)
             if inbox is None or inbox[0] != me:
-                inbox = me, targets.for_process(me)
-            addressed = inbox[1]
-            for number, layer in enumerate(shortest_chains(pages, delivery, send, addressed), start=1):
-                event, known = layer
-                yield pa.RecordBatch.from_arrays(
-                    [
-                        pa.array(np.full(len(event), delivery, np.int64)),
-                        pa.array(np.full(len(event), number, np.int32)),
-                        pa.array(event),
-                        pa.array(known),
-                    ],
-                    names=["delivery", "layer", "event", "send"],
-                )
+                inbox = me, execution.targets.for_process(me)
+            for number, (event, known) in enumerate(
+                shortest_chains(pages, delivery, send, inbox[1]), start=1
+            ):
+                yield [np.full(len(event), delivery), np.full(len(event), number), event, known]

@@ -1,7 +1,7 @@
-"""`explain()`: what happened before one event, what after it, what beside it; or how two events are related.
+"""`explain()`: what happened before one event, after it, concurrently; or how two events are related.
 
 One task runs the kernels on the skeleton and answers in numbers of events; then the rows of those few events
-are fetched, and told by their ids.
+are fetched, and named by their ids.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from causet.errors import BadInput, listed, quote
@@ -35,8 +35,8 @@ from causet.spark.batch.explanation import (
     Wait,
     counted,
 )
-from causet.spark.batch.reach import EventTask, RelationTask, ask
-from causet.spark.skeleton.census import RANK, Census, field, take_census
+from causet.spark.batch.reach import EventKernel, RelationKernel, ask
+from causet.spark.skeleton.census import RANK, Census, field, own_id, take_census
 from causet.spark.skeleton.faults import log_faults
 
 Array = np.ndarray[Any, Any]
@@ -70,17 +70,10 @@ def _explained(
     numbered: DataFrame, census: Census, asked: Found, rows: list[dict[str, Any]], nearest: int
 ) -> EventExplained:
     story = _story_of(numbered, census, asked, rows)
-    task = EventTask(
-        census.processes,
-        census.first,
-        census.floats,
-        asked.number,
-        nearest,
-        story.send if story else ABSENT,
-        story.waits if story else (),
-    )
-    found, notes = ask(numbered, census, task, deliveries=bool(task.waits))
-    numbers = {asked.number, *found["concurrent"], *chain.from_iterable(task.waits)} - {ABSENT}
+    send, waits = (story.send, story.waits) if story else (ABSENT, ())
+    kernel = EventKernel(asked.number, nearest, send, waits)
+    found, notes = ask(numbered, census, kernel, deliveries=bool(waits))
+    numbers = {asked.number, *found["concurrent"], *chain.from_iterable(waits)} - {ABSENT}
     for side in ("causes", "effects"):
         numbers |= {*found[side]["direct"], *(n for near in found[side]["nearest"] for n in near[1:])}
     for wait in found["waits"]:
@@ -95,13 +88,12 @@ def _explained(
         effects=_cone(found["effects"], mentions, asked.number, backwards=False),
         concurrent=census.events - 1 - found["causes"]["count"] - found["effects"]["count"],
         concurrent_with=tuple(mentions[number] for number in found["concurrent"]),
-        message=_told_story(story, found["waits"], mentions) if story else None,
+        message=_message(story, found["waits"], mentions) if story else None,
     )
 
 
 def _related(numbered: DataFrame, census: Census, a: Found, b: Found) -> Related:
-    task = RelationTask(census.processes, census.first, census.floats, a.number, b.number)
-    found, notes = ask(numbered, census, task)
+    found, notes = ask(numbered, census, RelationKernel(a.number, b.number))
     steps = found["chain"]
     numbers = {a.number, b.number, *(number for step in steps for number in step[:2])}
     mentions = _mentions(numbered, census, numbers)
@@ -160,11 +152,6 @@ class Found:
     fields: dict[str, Any]
 
 
-def own_id(numbered: DataFrame) -> Column:
-    """The id of each event, its own or the default."""
-    return F.coalesce(field(numbered, "id"), F.concat(F.col("process"), F.lit("#"), F.col("seq")))
-
-
 def rows_about(numbered: DataFrame, census: Census, ids: Sequence[str]) -> list[dict[str, Any]]:
     """Every row that one of these ids may stand for: of an event, or of a message."""
     condition = own_id(numbered).isin(*ids) | field(numbered, "message").isin(*ids)
@@ -197,11 +184,11 @@ def find_event(numbered: DataFrame, census: Census, rows: list[dict[str, Any]], 
     ]
     if candidates:
         row = candidates[0]
-        told = {name: value for name, value in row.items() if value is not None and name not in (RANK, _ID)}
-        return Found(id, _number(census, row), told)
+        fields = {name: value for name, value in row.items() if value is not None and name not in (RANK, _ID)}
+        return Found(id, _number(census, row), fields)
     if carrying:
         events = listed(row[_ID] for row in carrying)
-        raise BadInput(f"nobody sent the message {quote(id)}; name one of its events: {events}")
+        raise BadInput(f"the message {quote(id)} has no send; name one of its events: {events}")
     sentence = f"there is no event and no message {quote(id)}"
     if place is not None:
         count = census.counts[census.processes.index(place[0])]
@@ -215,7 +202,7 @@ def _number(census: Census, row: dict[str, Any]) -> int:
 
 
 def _near_ids(numbered: DataFrame, id: str) -> list[str]:
-    """A few ids of events and messages that are spelt nearly so."""
+    """A few ids of events and messages with a similar spelling."""
     sent = F.when(field(numbered, "kind") == "send", field(numbered, "message"))
     most = max(2, len(id) // 3)
     names = numbered.select(F.explode(F.array(own_id(numbered), sent)).alias("name"))
@@ -236,10 +223,7 @@ def _mention(row: Mapping[str, Any]) -> Mention:
 
 def _mentions(numbered: DataFrame, census: Census, numbers: Iterable[int]) -> dict[int, Mention]:
     """The events of these numbers."""
-    wanted = []
-    for number in sorted(set(numbers)):
-        process = census.process_of(number)
-        wanted.append((census.processes[process], number - int(census.first[process]) + 1, number))
+    wanted = [(*census.rank_of(number), number) for number in sorted(set(numbers))]
     table = numbered.sparkSession.createDataFrame(wanted, "__p string, __r long, __number long")
     same = (F.col("process") == F.col("__p")) & (F.col(RANK) == F.col("__r"))
     rows = numbered.join(F.broadcast(table), same).select(
@@ -290,22 +274,25 @@ def _waits(census: Census, rows: list[dict[str, Any]]) -> Iterator[tuple[int, in
                 yield received[0], after[0] if after else ABSENT
 
 
-def _told_story(story: _Story, waits: list[dict[str, Any]], mentions: dict[int, Mention]) -> Message:
+def _message(story: _Story, waits: list[dict[str, Any]], mentions: dict[int, Mention]) -> Message:
     by_kind: dict[str, list[Mention]] = {kind: [] for kind in CARRIES}
     for row in story.rows:
         by_kind[row["kind"]].append(_mention(row))
-    told = zip(story.waits, waits, strict=True)
     return Message(
         id=story.message,
         control=any(bool(row.get("control")) for row in story.rows),
         sent=by_kind["send"][0] if by_kind["send"] else None,
         received=tuple(by_kind["receive"]),
         delivered=tuple(by_kind["deliver"]),
-        waits=tuple(_told_wait(*ends, wait, mentions) for ends, wait in told if wait["delivers"]),
+        waits=tuple(
+            _wait(*ends, wait, mentions)
+            for ends, wait in zip(story.waits, waits, strict=True)
+            if wait["delivers"]
+        ),
     )
 
 
-def _told_wait(receive: int, deliver: int, found: dict[str, Any], mentions: dict[int, Mention]) -> Wait:
+def _wait(receive: int, deliver: int, found: dict[str, Any], mentions: dict[int, Mention]) -> Wait:
     received, delivered = mentions[receive], mentions.get(deliver)
     waited = None
     if delivered is not None and delivered.time is not None and received.time is not None:

@@ -1,4 +1,4 @@
-"""What `explain()` answers, as values and as people are told it."""
+"""The result of `explain()`, as values, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BEFORE, AFTER, CONCURRENT, SAME = "before", "after", "concurrent", "same"
 """How two events are related."""
 
 TOLD = 12
-"""Items of a list that people are told."""
+"""Items of a list that the text names."""
 
 
 # ---------------------------------------------------------------- what is found
@@ -57,7 +57,7 @@ class Direct:
 
 @dataclass(frozen=True)
 class Nearby:
-    """A cause or effect so many direct steps away; the step between it and `via` is the last of a shortest
+    """A cause or effect this many direct steps away; the step between it and `via` is the last of a shortest
     chain, and `how` says what it is."""
 
     event: Mention
@@ -143,7 +143,7 @@ class Message:
     received: tuple[Mention, ...]
     delivered: tuple[Mention, ...]
     waits: tuple[Wait, ...]
-    """where it was received, in a trace that tells receptions from deliveries; by process"""
+    """where it was received, in a trace that has both receptions and deliveries; by process"""
 
 
 @dataclass(frozen=True)
@@ -163,8 +163,8 @@ class Explanation:
         return json.dumps(self.summary(), ensure_ascii=False, allow_nan=False)
 
     def told(self) -> str:
-        """All of it for people."""
-        return "\n".join([*self._lines(), *_told_faults(self.faults)])
+        """All of it as text."""
+        return "\n".join([*self._lines(), *fault_lines(self.faults)])
 
     def _lines(self) -> Iterator[str]:
         raise NotImplementedError
@@ -225,7 +225,7 @@ class Related(Explanation):
     chain: tuple[Step, ...]
     """of several the smallest by (process, seq), read from the cause on"""
     left_out: int
-    """steps in the middle of the chain that are not told"""
+    """steps in the middle of the chain that are left out"""
 
     def _lines(self) -> Iterator[str]:
         a, b = self.a.told(), self.b.told()
@@ -248,7 +248,7 @@ def counted(count: int, one: str, more: str) -> str:
 
 
 def _listed(names: Sequence[str], count: int, quoted: bool = False) -> str:
-    """The first few, and how many more there are of so many; `quoted` where they are fit for a sentence."""
+    """The first few of `count` names, and how many more there are; `quoted` if they are fit to be printed."""
     told = [name if quoted else listed([name]) for name in names[:TOLD]]
     if count > len(told):
         told.append(f"{count - len(told):,} more")
@@ -274,7 +274,7 @@ def _told_cone(name: str, cone: Cone) -> Iterator[str]:
 
 def _told_message(message: Message) -> Iterator[str]:
     kind = "control message" if message.control else "message"
-    sent = "nobody sent it" if message.sent is None else f"sent by {message.sent.told()}"
+    sent = "there is no send of it" if message.sent is None else f"sent by {message.sent.told()}"
     yield f"The {kind} {listed([message.id])}: {sent}."
     for what, events in (("Received", message.received), ("Delivered", message.delivered)):
         if events:
@@ -285,7 +285,8 @@ def _told_message(message: Message) -> Iterator[str]:
         yield f"  and {len(message.waits) - TOLD:,} more"
 
 
-def _told_faults(faults: Iterable[Fault]) -> Iterator[str]:
+def fault_lines(faults: Iterable[Fault]) -> Iterator[str]:
+    """The faults of a log, each with the first examples."""
     for fault in faults:
         yield f"FAULT: {fault.kind}: {fault.count:,}"
         yield from (f"  {place}" for place in fault.places)
@@ -294,7 +295,7 @@ def _told_faults(faults: Iterable[Fault]) -> Iterator[str]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; what it does not have becomes text."""
+    """A value as JSON has it; what JSON does not have becomes a string."""
     if isinstance(value, Mapping):
         return {str(name): _plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

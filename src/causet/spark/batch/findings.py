@@ -1,8 +1,8 @@
-"""What the tasks of `verify` found, settled: each fault once, and told with the ids of messages.
+"""What the tasks of `verify` found, deduplicated, and reported with the ids of messages.
 
-Several groups of columns may find the same delivery too early, and what is delivered again is judged by its
-first delivery. That is settled by `settle`: in the driver where there is little, else by all workers, each of
-which has all findings of its processes.
+Several groups of columns may find the same delivery too early, and a message that is delivered again is
+judged by its first delivery. `settle` decides that: in the driver if there are few findings, else in all
+workers, each of which has all findings of its processes.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from causet.kernels.logs.verify import AGAIN, EARLY, STRANGER
+from causet.kernels.logs.pages import processes_of
+from causet.kernels.logs.verify import AGAIN, EARLY, NEVER, STRANGER
+from causet.spark.skeleton.blobs import Batches
 from causet.spark.skeleton.census import RANK, Census
 from causet.spark.skeleton.census import field as column
-from causet.spark.skeleton.skeleton import Batches
 
 Array = np.ndarray[Any, Any]
 Chain = Sequence[str]
 """Ids of messages, each of which causally precedes the next."""
 
-NEVER = 3
-"""A finding beside those of the kernel: never delivered where it was addressed."""
-FINDINGS = "what tinyint, delivery long, process string, send long, missing long"
+FOUND = "what tinyint, delivery long, process string, send long, missing long"
 """Events by their numbers. `process` is where it happened, or should have."""
 FEW = 200_000
-"""Findings that the driver settles by itself."""
+"""Findings that the driver settles itself, at most."""
 PAIRS = "process string, message string"
 VIOLATIONS = "process string, delivered string, before string, because array<string>"
 
@@ -43,7 +42,7 @@ def settle(first: Array, found: pa.Table) -> pa.Table:
     what, delivery, send, missing = (
         found.column(name).to_numpy() for name in ("what", "delivery", "send", "missing")
     )
-    process = np.searchsorted(first, delivery, side="right") - 1
+    process = processes_of(first, delivery)
 
     def by_pair(rows: Array) -> tuple[Array, Array]:
         """The first delivery of each pair (process, send), and all others."""
@@ -60,9 +59,9 @@ def settle(first: Array, found: pa.Table) -> pa.Table:
     early = early[np.diff(delivery[early], prepend=-1) != 0]
     never = np.flatnonzero(what == NEVER)
     taken = [(EARLY, early), (AGAIN, repeated), (STRANGER, strangers), (NEVER, never)]
-    told = np.concatenate([np.full(len(rows), kind, np.int8) for kind, rows in taken])
+    kinds = np.concatenate([np.full(len(rows), kind, np.int8) for kind, rows in taken])
     kept = found.take(pa.array(np.concatenate([rows for _, rows in taken])))
-    return kept.set_column(0, "what", pa.array(told))
+    return kept.set_column(0, "what", pa.array(kinds))
 
 
 def ids_of(numbered: DataFrame, census: Census, sends: Iterable[int]) -> dict[int, str]:
@@ -70,7 +69,7 @@ def ids_of(numbered: DataFrame, census: Census, sends: Iterable[int]) -> dict[in
     numbers = np.unique(np.fromiter(sends, np.int64))
     if not len(numbers):
         return {}
-    process = np.searchsorted(census.first, numbers, side="right") - 1
+    process = processes_of(census.first, numbers)
     wanted = pa.table(
         {
             "number": numbers,
@@ -104,7 +103,7 @@ class Findings(ABC):
     @property
     @abstractmethod
     def sends(self) -> Iterable[int]:
-        """Events whose messages have to be known before anything can be told."""
+        """Events whose messages have to be known before anything can be reported."""
 
     @abstractmethod
     def violations(self, ids: Mapping[int, str], proofs: Mapping[int, Chain]) -> DataFrame:
@@ -141,16 +140,16 @@ class FewFindings(Findings):
         return [row[name] for rows in self._rows.values() for row in rows for name in ("send", "missing")]
 
     def violations(self, ids: Mapping[int, str], proofs: Mapping[int, Chain]) -> DataFrame:
-        told = []
+        rows = []
         for row in self._rows.get(EARLY, []):
             because = proofs.get(row["delivery"])
             before = because[0] if because else ids[row["missing"]]
-            told.append((row["process"], ids[row["send"]], before, because))
-        return self._frame(told, VIOLATIONS, ["process", "delivered", "before", "because"])
+            rows.append((row["process"], ids[row["send"]], before, because))
+        return self._frame(rows, VIOLATIONS, ["process", "delivered", "before", "because"])
 
     def pairs(self, what: int, ids: Mapping[int, str]) -> DataFrame:
-        told = [(row["process"], ids[row["send"]]) for row in self._rows.get(what, [])]
-        return self._frame(sorted(told), PAIRS, ["process", "message"])
+        rows = [(row["process"], ids[row["send"]]) for row in self._rows.get(what, [])]
+        return self._frame(sorted(rows), PAIRS, ["process", "message"])
 
     def _frame(self, rows: Sequence[tuple[Any, ...]], schema: str, names: Sequence[str]) -> DataFrame:
         lists = {"because": pa.list_(pa.string())}
@@ -188,19 +187,19 @@ class ManyFindings(Findings):
         return self.settled.where(F.col("what") == what).drop("what")
 
     def violations(self, ids: Mapping[int, str], proofs: Mapping[int, Chain]) -> DataFrame:
-        told = self._with_id(self._of(EARLY), "sender", "sent", "delivered")
-        told = self._with_id(told, "first", "missing", "before")
+        rows = self._with_id(self._of(EARLY), "sender", "sent", "delivered")
+        rows = self._with_id(rows, "first", "missing", "before")
         columns = {"delivery": pa.array(proofs, pa.int64()), "because": pa.array(proofs.values())}
         chains = self.settled.sparkSession.createDataFrame(
             pa.table(columns), "delivery long, because array<string>"
         )
-        told = told.join(F.broadcast(chains), "delivery", "left").orderBy("delivery")
+        rows = rows.join(F.broadcast(chains), "delivery", "left").orderBy("delivery")
         nearest = F.coalesce(F.get("because", F.lit(0)), F.col("before"))
-        return told.select("process", "delivered", nearest.alias("before"), "because")
+        return rows.select("process", "delivered", nearest.alias("before"), "because")
 
     def pairs(self, what: int, ids: Mapping[int, str]) -> DataFrame:
-        told = self._with_id(self._of(what), "sender", "sent", "message")
-        return told.select("process", "message").orderBy("process", "message")
+        rows = self._with_id(self._of(what), "sender", "sent", "message")
+        return rows.select("process", "message").orderBy("process", "message")
 
     def _with_id(self, rows: DataFrame, process: str, rank: str, name: str) -> DataFrame:
         """Adds the id of the message that was sent there."""
@@ -244,6 +243,6 @@ class SettleTask:
     def _place(self, numbers: Any) -> tuple[Any, Any]:
         """(process, rank from 1) of events."""
         events = numbers.to_numpy()
-        process = np.searchsorted(self.first, events, side="right") - 1
+        process = processes_of(self.first, events)
         names = pa.array(self.processes, pa.string()).take(pa.array(process))
         return names, pa.array(events - self.first[process] + 1)

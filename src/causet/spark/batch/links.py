@@ -18,21 +18,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from causet.formats.execution import Fault
-from causet.kernels.logs.pages import Pages
-from causet.spark.batch.order import LevelsTask
-from causet.spark.skeleton.blobs import pack, unpack
-from causet.spark.skeleton.census import NUMBER, Census, field, with_number
-from causet.spark.skeleton.faults import bad_input, log_faults
-from causet.spark.skeleton.skeleton import (
-    BLOB_ROWS,
-    NOTE,
-    SCHEMA,
-    Batches,
-    Notes,
-    blob_batch,
-    read_pieces,
-    skeleton,
-)
+from causet.kernels.logs.levels import fill_positions
+from causet.kernels.logs.pages import Piece
+from causet.spark.skeleton.blobs import PIECE, SCHEMA, Batches, blob_batch, pack, unpack
+from causet.spark.skeleton.census import NUMBER, Census, field, none_of, with_number
+from causet.spark.skeleton.faults import log_faults
+from causet.spark.skeleton.pack import BLOB_ROWS
+from causet.spark.skeleton.skeleton import Skeleton
+from causet.spark.skeleton.task import Execution, Kernel, piece_types, read_blobs
 
 Array = np.ndarray[Any, Any]
 
@@ -83,7 +76,7 @@ class Layout(NamedTuple):
         )
 
 
-def lay_out(census: Census, place: type) -> Layout:
+def layout_of(census: Census, place: type) -> Layout:
     return Layout(census.first, BUCKET, census.time_type, place)
 
 
@@ -92,11 +85,6 @@ class Ends(NamedTuple):
 
     rows: DataFrame
     faults: tuple[Fault, ...]
-
-
-def none_of(kind: type) -> Any:
-    """What stands for no value: before all others."""
-    return -np.inf if kind is np.float64 else np.iinfo(np.int64).min
 
 
 def values_of(numbered: DataFrame, census: Census, layout: Layout) -> DataFrame:
@@ -119,27 +107,14 @@ def _filled(column: Column, kind: type) -> Column:
 @contextmanager
 def both_ends(numbered: DataFrame, census: Census, values: DataFrame, layout: Layout) -> Iterator[Ends]:
     """Every link on its way to the bucket of its effect, with what is known of its cause. Use it within the
-    block; BadInput if the events are no execution."""
-    blobs = skeleton(numbered, census).persist()
-    ranked = (
-        blobs.repartition(1).mapInArrow(PositionsTask(census.first, census.floats, layout), SCHEMA).persist()
-    )
-    try:
-        notes = Notes()
-        for row in ranked.where(F.col("what") == NOTE).select("blob").collect():
-            notes.merge(bytes(row.blob))
-        error = bad_input(notes, numbered, census)
-        if error is not None:
-            raise error
-        links = blobs.mapInArrow(LinkPacker(layout), SCHEMA)
-        positions = ranked.where(F.col("what") == POSITIONS)
+    block; BadInput if the events are not an execution."""
+    with Skeleton(numbered, census, keep=True) as skeleton:
+        links = skeleton.blobs.mapInArrow(LinkPacker(layout), SCHEMA)
+        positions, notes = skeleton.run(PositionsKernel(layout))
         packed = values.mapInArrow(ValuePacker(layout), SCHEMA)
         by_cause = _in_buckets(packed.union(positions).union(links), layout.buckets)
         by_effect = _in_buckets(by_cause.mapInArrow(CauseTask(layout), SCHEMA), layout.buckets)
         yield Ends(by_effect, log_faults(notes, numbered, census))
-    finally:
-        ranked.unpersist()
-        blobs.unpersist()
 
 
 def _in_buckets(blobs: DataFrame, buckets: int) -> DataFrame:
@@ -148,20 +123,20 @@ def _in_buckets(blobs: DataFrame, buckets: int) -> DataFrame:
 
 
 @dataclass(frozen=True)
-class PositionsTask(LevelsTask):
-    """The one task: blobs in, positions and notes out."""
+class PositionsKernel(Kernel):
+    """The positions of events as blobs, in the buckets of their events."""
 
     layout: Layout
+    rows = SCHEMA
 
-    def _note(self, notes: Notes) -> pa.RecordBatch:
-        return blob_batch([(NOTE, 0, notes.to_json().encode())])
-
-    def _chunks(self, pages: Pages) -> Batches:
+    def run(self, execution: Execution) -> Iterator[Sequence[Any]]:
+        pages = execution.pages
+        fill_positions(pages)
         for page in range(pages.count):
-            begin, end = pages.span(page)
+            events = np.arange(*pages.span(page))
             _, _, positions = pages.resident(page)
-            events = np.arange(begin, end)
-            yield from self.layout.spread(POSITIONS, events, [events, positions])
+            for batch in self.layout.spread(POSITIONS, events, [events, positions]):
+                yield batch.columns
 
 
 @dataclass(frozen=True)
@@ -192,8 +167,10 @@ class LinkPacker:
     layout: Layout
 
     def __call__(self, batches: Batches) -> Batches:
-        for piece in read_pieces(batches, self.layout.time, Notes()):
-            yield from self.layout.spread(LINKS, piece.causes, [piece.effects, piece.causes])
+        for what, _, blob in read_blobs(batches):
+            if what == PIECE:
+                piece = Piece(*unpack(blob, piece_types(self.layout.time)))
+                yield from self.layout.spread(LINKS, piece.causes, [piece.effects, piece.causes])
 
 
 class Values(NamedTuple):
@@ -207,12 +184,6 @@ class Values(NamedTuple):
         return Values(*(column[which] for column in self))
 
 
-def _read(batches: Batches) -> Iterator[tuple[int, int, Any]]:
-    for batch in batches:
-        for what, bucket, blob in zip(*batch.columns, strict=True):
-            yield what.as_py(), bucket.as_py(), blob.as_buffer()
-
-
 @dataclass(frozen=True)
 class CauseTask:
     """One bucket: links take along what is known of their causes, and the values go on."""
@@ -223,7 +194,7 @@ class CauseTask:
         layout = self.layout
         known: Values | None = None
         low = high = 0
-        for what, bucket, blob in _read(batches):
+        for what, bucket, blob in read_blobs(batches):
             if known is None:
                 low, high = layout.span(bucket)
                 known = Values(*(np.empty(high - low, kind) for kind in layout.types))
@@ -260,7 +231,7 @@ def meet(batches: Batches, layout: Layout) -> Met | None:
     events: Values | None = None
     low = high = 0
     parts: list[list[Array]] = []
-    for what, bucket, blob in _read(batches):
+    for what, bucket, blob in read_blobs(batches):
         if what == VALUES:
             low, high = layout.span(bucket)
             events = Values(*unpack(blob, layout.types))

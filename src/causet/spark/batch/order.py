@@ -7,7 +7,7 @@ order of the input, on partitions or on workers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,15 +18,13 @@ from pyspark.sql import functions as F
 
 from causet.formats.execution import Fault
 from causet.kernels.logs.levels import fill_positions
-from causet.kernels.logs.pages import NARROWEST, Pages
+from causet.kernels.logs.pages import NARROWEST
 from causet.spark.columns import input_names, quoted
-from causet.spark.skeleton.budget import memory_allowed
-from causet.spark.skeleton.census import NUMBER, RANK, Census, take_census, with_number
-from causet.spark.skeleton.faults import bad_input, log_faults
-from causet.spark.skeleton.skeleton import BLOCKS, Batches, Notes, read_pieces, with_skeleton
-from causet.spark.skeleton.task import is_sound, lay_out
-
-Array = np.ndarray[Any, Any]
+from causet.spark.skeleton.census import NUMBER, RANK, Census, none_of, take_census, with_number
+from causet.spark.skeleton.faults import log_faults
+from causet.spark.skeleton.notes import BLOCKS
+from causet.spark.skeleton.skeleton import Skeleton
+from causet.spark.skeleton.task import Execution, Kernel
 
 SHIFT = NARROWEST
 """Results go back to the rows 2^8 events at a time, in chunks by the events' numbers."""
@@ -55,8 +53,8 @@ def causal_order() -> Callable[[DataFrame], DataFrame]:
 
     A column of the input that has one of these names stays, as input_block, input_repaired or input_position.
     The narrow part of the work is done at once, the rows are computed when they are used. Faults of a log
-    (gaps, unknown parents, deliveries without a send) are passed over; `order_events` tells of them. Bad
-    input (a cycle, a repeated (process, seq), a message sent twice) raises `causet.model.BadInput`.
+    (gaps, unknown parents, deliveries without a send) are passed over; `order_events` reports them. Bad
+    input (a cycle, a repeated (process, seq), a message with two sends) raises `causet.model.BadInput`.
     """
     return lambda events: order_events(events).rows
 
@@ -70,18 +68,7 @@ def order_events(events: DataFrame) -> Ordered:
             *(F.col(quoted(name)).alias(renamed.get(name, name)) for name in events.columns)
         )
     numbered, census = take_census(events)
-    schema = (
-        f"{CHUNK} long, block array<int>, repaired array<{'double' if census.floats else 'long'}>, "
-        "position array<long>, note string"
-    )
-    found = with_skeleton(numbered, census, LevelsTask(census.first, census.floats), schema).persist()
-    notes = Notes()
-    for row in found.where(F.col("note").isNotNull()).select("note").collect():
-        notes.merge(row[0])
-    error = bad_input(notes, numbered, census)
-    if error is not None:
-        found.unpersist()
-        raise error
+    found, notes = Skeleton(numbered, census).run(LevelsKernel(census.floats))
     rows = _attached(numbered, found, census)
     return Ordered(rows, renamed, census, notes.counts.get(BLOCKS, 0), log_faults(notes, numbered, census))
 
@@ -89,9 +76,7 @@ def order_events(events: DataFrame) -> Ordered:
 def _attached(numbered: DataFrame, found: DataFrame, census: Census) -> DataFrame:
     """Every row with its block, repaired time and position, in the order of positions."""
     columns = [name for name in numbered.columns if name != RANK]
-    chunks = found.where(F.col("note").isNull()).drop("note")
-    if fits(numbered, census.events):
-        chunks = F.broadcast(chunks)
+    chunks = F.broadcast(found) if fits(numbered, census.events) else found
     events = with_number(numbered, census)
     wide = events.join(chunks, F.shiftright(NUMBER, SHIFT) == F.col(CHUNK))
     place = F.col(NUMBER).bitwiseAND((1 << SHIFT) - 1).cast("int")
@@ -122,57 +107,30 @@ def _bytes(setting: str | None) -> int:
 
 
 @dataclass(frozen=True)
-class LevelsTask:
-    """The one task: blobs in, for every chunk of events its blocks, repaired times and positions."""
+class LevelsKernel(Kernel):
+    """For every chunk of events their blocks, repaired times and positions."""
 
-    first: Array
     floats: bool
 
-    def __call__(self, batches: Batches) -> Batches:
-        notes = Notes()
-        pieces = read_pieces(batches, np.float64 if self.floats else np.int64, notes)
-        with lay_out(self.first, self.floats, pieces, memory_allowed()) as pages:
-            yield from self._found(pages, notes)
+    @property
+    def rows(self) -> str:
+        time = "double" if self.floats else "long"
+        return f"{CHUNK} long, block array<int>, repaired array<{time}>, position array<long>"
 
-    def _found(self, pages: Pages, notes: Notes) -> Batches:
-        if not is_sound(pages, notes):
-            yield self._note(notes)
-            return
+    def run(self, execution: Execution) -> Iterator[Sequence[Any]]:
+        """Pages are at least as wide as chunks, and a power of two of them."""
+        pages = execution.pages
         fill_positions(pages)
-        blocks = (int(pages.resident(page)[0].max()) for page in range(pages.count))
-        notes.add(BLOCKS, max(blocks, default=0), [])
-        yield self._note(notes)
-        yield from self._chunks(pages)
-
-    def _note(self, notes: Notes) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays(
-            [
-                pa.nulls(1, pa.int64()),
-                pa.nulls(1, pa.list_(pa.int32())),
-                pa.nulls(1, pa.list_(pa.float64() if self.floats else pa.int64())),
-                pa.nulls(1, pa.list_(pa.int64())),
-                pa.array([notes.to_json()]),
-            ],
-            names=[CHUNK, *ADDED, "note"],
-        )
-
-    def _chunks(self, pages: Pages) -> Batches:
-        """Pages are no narrower than chunks, and a power of two of them."""
+        largest = 0
         for page in range(pages.count):
             low, high = pages.span(page)
             numbers = np.arange(low >> SHIFT, ((high - 1) >> SHIFT) + 1)
             ends = np.minimum((numbers + 1) << SHIFT, high) - low
             offsets = pa.array(np.append(0, ends), pa.int32())
-            lists = [
-                pa.ListArray.from_arrays(offsets, self._values(number, column.copy()))
-                for number, column in enumerate(pages.resident(page))
-            ]
-            columns = [pa.array(numbers), *lists, pa.nulls(len(numbers), pa.string())]
-            yield pa.RecordBatch.from_arrays(columns, names=[CHUNK, *ADDED, "note"])
-
-    def _values(self, number: int, column: Array) -> Any:
-        """A column of what was found; a repaired time is null where no time came before."""
-        if number != 1:
-            return pa.array(column)
-        none = -np.inf if self.floats else np.iinfo(np.int64).min
-        return pa.array(column, mask=column == none)
+            block, repaired, position = (column.copy() for column in pages.resident(page))
+            largest = max(largest, int(block.max()))
+            # A repaired time is null where there is no time before.
+            times = pa.array(repaired, mask=repaired == none_of(repaired.dtype.type))
+            values = (pa.array(block), times, pa.array(position))
+            yield [numbers, *(pa.ListArray.from_arrays(offsets, column) for column in values)]
+        execution.notes.add(BLOCKS, largest)

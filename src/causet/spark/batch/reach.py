@@ -1,92 +1,60 @@
-"""The tasks behind `explain()`: what is before, after and beside an event, in numbers of events."""
+"""The kernels behind `explain()`: what is before, after and concurrent with an event, as event numbers."""
 
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from causet.kernels.logs.pages import ABSENT, Pages
-from causet.kernels.logs.reach import (
-    Near,
-    direct_causes,
-    future_of,
-    nearest_causes,
-    never_delivered,
-    past_of,
-    shortest_chain,
-    taken_together,
-    while_waiting,
-)
+from causet.kernels.logs.pages import ABSENT, Pages, processes_of
+from causet.kernels.logs.reach import Near, direct_causes, future_of, nearest_causes, past_of
+from causet.kernels.logs.steps import shortest_chain, taken_together
+from causet.kernels.logs.waits import never_delivered, while_waiting
 from causet.spark.batch.explanation import AFTER, BEFORE, CONCURRENT, SAME
-from causet.spark.skeleton.budget import memory_allowed
 from causet.spark.skeleton.census import Census
-from causet.spark.skeleton.faults import bad_input
-from causet.spark.skeleton.skeleton import (
-    Batches,
-    Notes,
-    read_pieces,
-    with_skeleton,
-)
+from causet.spark.skeleton.notes import Notes
+from causet.spark.skeleton.skeleton import Skeleton
 from causet.spark.skeleton.targets import Targets
-from causet.spark.skeleton.task import is_sound, lay_out
+from causet.spark.skeleton.task import Execution, Kernel
 
 Array = np.ndarray[Any, Any]
-
 
 MOST_DIRECT = 1_000
 """Direct causes or effects that are named; the others are counted."""
 MOST_STEPS = 1_000
-"""Steps of a chain that are told, those in process order taken together; of more, the middle is left out."""
+"""Steps of a chain that are reported, those in process order taken together; the middle of a longer one is
+left out."""
 MOST_AWAITED = 100
-"""Messages for which one waited that are named; the others are counted."""
+"""Messages that another one waited for and that are named; the others are counted."""
 
 
-# ---------------------------------------------------------------- the task
+class ReachKernel(Kernel):
+    """Finds one JSON value."""
 
+    rows = "answer string"
 
-@dataclass(frozen=True)
-class ReachTask:
-    """The one task: blobs in, one JSON value out: notes, and what was found."""
+    def run(self, execution: Execution) -> Iterator[Sequence[Any]]:
+        yield [[json.dumps(self.found(execution.pages, execution.targets))]]
 
-    processes: tuple[str, ...]
-    first: Array
-    floats: bool
-
-    def __call__(self, batches: Batches) -> Batches:
-        notes = Notes()
-        kind = np.float64 if self.floats else np.int64
-        with Targets(len(self.processes)) as targets:
-            pieces = read_pieces(batches, kind, notes, targets)
-            with lay_out(self.first, self.floats, pieces, memory_allowed()) as pages:
-                found = self.found(pages, targets) if is_sound(pages, notes) else None
-        answer = json.dumps({"notes": notes.to_json(), "found": found})
-        yield pa.RecordBatch.from_arrays([pa.array([answer], pa.string())], names=["answer"])
-
-    def found(self, pages: Pages, targets: Targets) -> dict[str, Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def found(self, pages: Pages, targets: Targets) -> dict[str, Any]: ...
 
 
 def ask(
-    numbered: DataFrame, census: Census, task: ReachTask, deliveries: bool = False
+    numbered: DataFrame, census: Census, kernel: ReachKernel, deliveries: bool = False
 ) -> tuple[dict[str, Any], Notes]:
-    """What the task finds, and its notes; BadInput if the events are no execution."""
-    (row,) = with_skeleton(numbered, census, task, "answer string", deliveries=deliveries).collect()
-    answer = json.loads(row.answer)
-    notes = Notes()
-    notes.merge(answer["notes"])
-    error = bad_input(notes, numbered, census)
-    if error is not None:
-        raise error
-    return answer["found"], notes
+    """What the kernel finds, and its notes; BadInput if the events are not an execution."""
+    found, notes = Skeleton(numbered, census, deliveries).collect(kernel)
+    return json.loads(found.column("answer")[0].as_py()), notes
 
 
 @dataclass(frozen=True)
-class ConeTask(ReachTask):
+class ConeKernel(ReachKernel):
     """Past and future of one event, as one number per process each."""
 
     event: int
@@ -97,7 +65,7 @@ class ConeTask(ReachTask):
 
 
 @dataclass(frozen=True)
-class EventTask(ReachTask):
+class EventKernel(ReachKernel):
     """All about one event, and the message whose send and (receive, deliver) pairs are given."""
 
     event: int
@@ -134,10 +102,10 @@ class EventTask(ReachTask):
 
     def _waited(self, pages: Pages, targets: Targets) -> list[dict[str, Any]]:
         until = past_of(pages, self.send, only_deliveries=True)
-        send, first = self.send, self.first
+        send, first = self.send, pages.first
 
         def precede(sends: Array) -> Array:
-            process = np.searchsorted(first, sends, side="right") - 1
+            process = processes_of(first, sends)
             found: Array = (sends < until[process]) & (sends != send)
             return found
 
@@ -175,7 +143,7 @@ def _held(pages: Pages, receive: int, precede: Array) -> dict[str, Any]:
     """For what a message waits that was never delivered."""
     missing = never_delivered(pages, pages.process_of(receive), precede)
     return {
-        "delivers": missing is not None,  # or this process tells of receptions only
+        "delivers": missing is not None,  # or this process logs receptions only
         "events": 0,
         "deliveries": 0,
         "awaited": [],
@@ -186,7 +154,7 @@ def _held(pages: Pages, receive: int, precede: Array) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class RelationTask(ReachTask):
+class RelationKernel(ReachKernel):
     """How two events are related, and by which steps."""
 
     a: int
@@ -204,10 +172,10 @@ class RelationTask(ReachTask):
         steps = taken_together(pages, events)
         middle = MOST_STEPS // 2
         left_out = steps[middle:-middle] if len(steps) > 2 * middle else steps[:0]
-        told = np.concatenate([steps[:middle], steps[-middle:]]) if len(left_out) else steps
+        shown = np.concatenate([steps[:middle], steps[-middle:]]) if len(left_out) else steps
         return {
             "relation": relation,
             "steps": len(events) - 1,
-            "chain": told.tolist(),
+            "chain": shown.tolist(),
             "left_out": int(left_out[:, 2].sum()),
         }

@@ -1,17 +1,35 @@
 """Columns of numbers in one binary value: what tasks hand to each other costs no more than its bytes.
 
-Arrow lists are dear between Spark and Python; a binary value is not. Only our own tasks write and read these,
-within one job.
+Arrow lists are expensive between Spark and Python; a binary value is not. Only our own tasks write and read
+these, within one job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 Array = np.ndarray[Any, Any]
+Batches = Iterator[pa.RecordBatch]
+
+SCHEMA = "what tinyint, bucket int, blob binary"
+PIECE, KEYS, TARGETS, NOTE = 0, 1, 2, 3
+"""What a blob holds: events and links; definitions and references to be matched; targets of messages;
+notes as JSON."""
+KEY_TYPES: list[type] = [np.uint64, np.uint64, np.int64, np.int8]
+"""A definition or a reference: two halves of its key, the event, and what it is."""
+
+
+def blob_batch(rows: Iterable[tuple[int, int, bytes]]) -> pa.RecordBatch:
+    """Rows of SCHEMA."""
+    what, bucket, blob = zip(*rows, strict=True)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(what, pa.int8()), pa.array(bucket, pa.int32()), pa.array(blob, pa.binary())],
+        names=["what", "bucket", "blob"],
+    )
 
 
 def pack(columns: Sequence[Array]) -> bytes:
@@ -21,7 +39,7 @@ def pack(columns: Sequence[Array]) -> bytes:
 
 
 def unpack(blob: Any, types: Sequence[type]) -> list[Array]:
-    """The columns of these types, without a copy."""
+    """The columns of these types, not copied."""
     count = int(np.frombuffer(blob, np.int64, 1)[0])
     if count != len(types):
         raise ValueError(f"{count} columns where {len(types)} were packed")

@@ -1,4 +1,4 @@
-"""What a task may take: memory, and a place for its files."""
+"""What a task may use: memory, and a folder for its files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LEAST = 32 << 20
 
 
 def memory_allowed() -> int:
-    """Less than usual where the worker's address space is limited (`spark.executor.pyspark.memory`)."""
+    """Bytes for a task: fewer if the worker's address space is limited (`spark.executor.pyspark.memory`)."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return MOST
@@ -24,6 +24,6 @@ def memory_allowed() -> int:
 
 
 def scratch_folder() -> str | None:
-    """Where Spark keeps its own temporary files, if it says so."""
+    """The folder where Spark keeps its own temporary files, if it is known."""
     named = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
     return named if named and Path(named).is_dir() else None

@@ -42,6 +42,20 @@ def field(events: DataFrame, name: str) -> Column:
     return F.lit(None).cast(SCHEMA[name].type)
 
 
+def none_of(kind: type) -> Any:
+    """The number of this type that stands for a missing value: less than all others."""
+    return -np.inf if kind is np.float64 else np.iinfo(np.int64).min
+
+
+def own_id(events: DataFrame) -> Column:
+    """The id of each event: its own, or process#seq."""
+    return F.coalesce(field(events, "id"), default_id())
+
+
+def default_id() -> Column:
+    return F.concat(F.col("process"), F.lit("#"), F.col("seq"))
+
+
 def kind_number(events: DataFrame) -> Column:
     kind = field(events, "kind")
     return (
@@ -71,14 +85,20 @@ class Census:
     sends: tuple[int, ...]
     """for each process how many messages it sent, control messages included"""
     targets: tuple[int, ...] = ()
-    """for each process how many targets they have, if that was asked for"""
+    """for each process how many targets these have, if asked for"""
 
     @cached_property
     def first(self) -> Array:
         return np.concatenate([[0], np.cumsum(self.counts)]).astype(np.int64)
 
     def process_of(self, event: int) -> int:
+        """The number of the process of an event."""
         return int(np.searchsorted(self.first, event, side="right")) - 1
+
+    def rank_of(self, event: int) -> tuple[str, int]:
+        """The process of an event, and its number within the process, from 1."""
+        process = self.process_of(event)
+        return self.processes[process], event - int(self.first[process]) + 1
 
     @property
     def events(self) -> int:
@@ -90,9 +110,9 @@ class Census:
 
 
 def take_census(events: DataFrame, targets: bool = False) -> tuple[DataFrame, Census]:
-    """Count the events of every process, and if wanted the targets of its messages. What comes back beside it
-    has a column RANK: the number of an event within its process, from 1, which is its seq unless there are
-    gaps."""
+    """Count the events of every process, and if wanted the targets of its messages. The DataFrame that comes
+    back has one more column, RANK: the number of an event within its process, from 1, which is its seq unless
+    there are gaps."""
     check_columns(events)
     # Counts and extremes only, of as few columns as there are: this reads the whole log.
     rows = (
@@ -128,7 +148,7 @@ def take_census(events: DataFrame, targets: bool = False) -> tuple[DataFrame, Ce
         ),
         floats="time" in events.columns
         and isinstance(events.schema["time"].dataType, T.DoubleType | T.FloatType),
-        # With gaps the seq in an id is not the event's number, so ids are texts like any other.
+        # With gaps the seq in an id is not the event's number, so ids are strings like any other.
         own_ids=sparse or (any(row.ids for row in rows) and _has_own_ids(events)),
         messages=any(row.kind not in (None, "local") for row in rows),
         parents="parents" in events.columns,
@@ -166,23 +186,22 @@ def _check(row: Row) -> None:
     if row.kind is not None and row.kind not in KINDS:
         raise BadInput(f"an event {of} has the kind {quote(row.kind)}; it must be one of {', '.join(KINDS)}")
     if row.seqs < row.events or row.least < 1:
-        told = "no seq" if row.seqs < row.events else f"the seq {row.least}"
-        raise BadInput(f"an event {of} has {told}; seq must be an integer from 1")
+        seq = "no seq" if row.seqs < row.events else f"the seq {row.least}"
+        raise BadInput(f"an event {of} has {seq}; seq must be an integer from 1")
     if row.kind not in (None, "local") and row.messages < row.events:
         raise BadInput(f"a {row.kind} {of} has no message")
 
 
 def _has_own_ids(events: DataFrame) -> bool:
     """Whether some event has an id other than process#seq."""
-    default = F.concat(F.col("process"), F.lit("#"), F.col("seq"))
-    return not events.where(field(events, "id") != default).isEmpty()
+    return not events.where(field(events, "id") != default_id()).isEmpty()
 
 
 def check_columns(events: DataFrame) -> None:
     """BadInput unless the columns that are used have the types of the trace format."""
     ours = next((name for name in events.columns if name.startswith(RESERVED)), None)
     if ours is not None:
-        raise BadInput(f"there is a column {quote(ours)}; names that begin with {RESERVED} are taken")
+        raise BadInput(f"there is a column {quote(ours)}; names that begin with {RESERVED} are reserved")
     try:
         check_required(events.columns)
         for name in _USED:

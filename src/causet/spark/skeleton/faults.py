@@ -1,4 +1,4 @@
-"""What tasks noted about a log, told in sentences: bad input, or faults that are counted and named."""
+"""What tasks noted about a log, in sentences: bad input, or faults that are counted and named."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from causet.errors import BadInput, printable, quote
 from causet.formats.execution import GAP, MOST_PLACES, UNKNOWN_PARENT, Fault
 from causet.formats.sound import TWO_EVENTS, TWO_IDS, TWO_SENDS
 from causet.spark.skeleton.census import RANK, Census, field
-from causet.spark.skeleton.skeleton import (
+from causet.spark.skeleton.notes import (
     CYCLE,
     LOST_DELIVERY,
     LOST_PARENT,
@@ -29,7 +29,7 @@ SHOWN = 12
 
 
 class Named(NamedTuple):
-    """An event as people call it."""
+    """An event by its id, and what else an error can name."""
 
     id: str
     process: str
@@ -39,7 +39,7 @@ class Named(NamedTuple):
 
 
 class BadEvents(BadInput):
-    """Bad input for which certain events stand; a caller that knows the files can say where they are."""
+    """Bad input because of certain events; a caller that knows the files can add where they are."""
 
     def __init__(self, sentence: str, events: Iterable[Named] = ()) -> None:
         super().__init__(sentence)
@@ -47,11 +47,8 @@ class BadEvents(BadInput):
 
 
 def names_of(numbered: DataFrame, census: Census, numbers: Iterable[int]) -> dict[int, list[Named]]:
-    """The events with these numbers; more than one where a number stands twice."""
-    wanted: dict[tuple[str, int], int] = {}
-    for number in numbers:
-        process = census.process_of(number)
-        wanted[census.processes[process], number - int(census.first[process]) + 1] = number
+    """The events with these numbers; more than one where a number is repeated."""
+    wanted = {census.rank_of(number): number for number in numbers}
     if not wanted:
         return {}
     by_process: dict[str, list[int]] = {}
@@ -80,27 +77,27 @@ def names_of(numbered: DataFrame, census: Census, numbers: Iterable[int]) -> dic
 
 
 def bad_input(notes: Notes, numbered: DataFrame, census: Census) -> BadEvents | None:
-    """The first thing for which this input has to be refused."""
+    """The first reason to refuse this input, if there is one."""
     kind = next((each for each in _SENTENCES if each in notes.counts), None)
     if kind is None:
         return None
     numbers = notes.examples[kind][0]
     named = names_of(numbered, census, numbers)
-    told = [event for number in numbers for event in named.get(number, [])]
+    events = [event for number in numbers for event in named.get(number, [])]
     if kind == CYCLE:
         ids = [printable(named[number][0].id) for number in [*numbers, numbers[0]]]
         if len(ids) > SHOWN:
             ids[6:-5] = [f"… {len(ids) - 11} more …"]
         sentence = _SENTENCES[kind].format(" → ".join(ids))
-        return BadEvents(sentence, told)
-    event = told[0]
+        return BadEvents(sentence, events)
+    event = events[0]
     facts = {
         "process": quote(event.process),
         "seq": event.seq,
         "id": quote(event.id),
         "message": quote(event.message),
     }
-    return BadEvents(_SENTENCES[kind].format(**facts), told)
+    return BadEvents(_SENTENCES[kind].format(**facts), events)
 
 
 _SENTENCES = {
@@ -109,7 +106,7 @@ _SENTENCES = {
     SENT_TWICE: TWO_SENDS,
     CYCLE: "the trace has a cycle, in which an event happened before itself: {}",
 }
-"""What makes a trace bad input, in the order in which it is told."""
+"""What makes a trace bad input; the first of these that applies is reported."""
 
 
 def log_faults(
@@ -119,12 +116,12 @@ def log_faults(
     found = []
     if census.gaps:
         found.append(_gaps(numbered))
-    for kind, told in (kinds or LOG_FAULTS).items():
+    for kind, name in (kinds or LOG_FAULTS).items():
         if kind in notes.counts:
             examples = notes.examples[kind][:MOST_PLACES]
             named = names_of(numbered, census, [number for number, _ in examples])
             places = tuple(_place(kind, named[number][0], text) for number, text in examples)
-            found.append(Fault(told, notes.counts[kind], places))
+            found.append(Fault(name, notes.counts[kind], places))
     return tuple(found)
 
 

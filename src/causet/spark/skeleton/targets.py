@@ -1,4 +1,4 @@
-"""Whom messages are for: not part of the pages of an execution, and kept apart."""
+"""The targets of messages, which are not part of the pages of an execution."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from causet.spark.skeleton.budget import scratch_folder
 Array = np.ndarray[Any, Any]
 
 MOST_TARGET_BYTES = 64 << 20
-"""Of what is known about targets so much stays in memory."""
+"""Bytes of targets that stay in memory; what is more goes to disk."""
 TARGET_TYPES: list[type] = [np.int64, np.int64, np.int32]
 """Sends; where the targets of each begin; targets."""
 
 
 class Targets:
-    """Whom messages are for, gathered from blobs, on disk where they are many. Those who are no process have
-    numbers behind them. For a `with`: it may have a file."""
+    """The targets of messages, gathered from blobs, on disk if there are many. Targets that are not processes
+    of the execution get numbers after those of the processes. Use it in a `with`: it may have a file."""
 
     def __init__(self, processes: int) -> None:
         self._file = SpooledTemporaryFile(MOST_TARGET_BYTES, dir=scratch_folder())  # noqa: SIM115 (see `__exit__`)
@@ -62,7 +62,7 @@ class Targets:
             )
 
     def of(self, wanted: Callable[[Array], Array]) -> Addressed:
-        """Those of the sends for which `wanted` says so, in the order of their numbers."""
+        """The targets of those sends for which `wanted` is true, in the order of their numbers."""
         nothing = np.empty(0, np.int64)
         parts: list[tuple[Array, Array, Array]] = [(nothing, nothing, np.empty(0, np.int32))]
         for sends, counts, targets in self._parts():
