@@ -38,6 +38,7 @@ from typing import Any, Generic, TypeVar
 from causet.errors import BadInput, BadStamp, quote
 from causet.holdback import HoldBack, Threshold
 from causet.stamp import MOST_SEQUENCE
+from causet.status import DELIVERED, DIVERTED, FLAG, FLAGGED, LATE, POLICIES, WAIT
 
 Payload = TypeVar("Payload")
 Name = tuple[str, int]
@@ -47,9 +48,6 @@ AHEAD = 10**9
 """A message whose number is further above the largest one of its source is refused."""
 REMEMBERED = 1 << 16
 """Numbers of a source for which a conflict is known for one."""
-WAIT, FLAG, DIVERT = "wait", "flag", "divert"
-POLICIES = (WAIT, FLAG, DIVERT)
-DELIVERED, FLAGGED, LATE, DIVERTED = "delivered", "flagged", "late", "diverted"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,23 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from causet.delivery import DIVERTED, FLAGGED, LATE, POLICIES, Conflict, Delivered, Delivery
+from causet.delivery import Conflict, Delivered, Delivery
 from causet.kernels.streams import holding
 from causet.kernels.streams.holding import AHEAD, MOST_CLAIMS, MOST_ISLANDS, Holding, Outcome
 from causet.kernels.streams.marks import REMEMBERED
-from causet.kernels.streams.release import DELIVERED as KERNEL_DELIVERED
-from causet.kernels.streams.release import DIVERTED as KERNEL_DIVERTED
-from causet.kernels.streams.release import FLAGGED as KERNEL_FLAGGED
-from causet.kernels.streams.release import LATE as KERNEL_LATE
+from causet.status import DIVERTED, FLAGGED, LATE, POLICIES, STATUSES
 
 Message = tuple[str, int, dict[str, int], int]
 """Source, number, causes, and a fingerprint."""
-WORDS = {
-    KERNEL_DELIVERED: "delivered",
-    KERNEL_FLAGGED: "flagged",
-    KERNEL_LATE: "late",
-    KERNEL_DIVERTED: "diverted",
-}
 FAR_BACK = -(2**62)
 
 
@@ -118,7 +109,7 @@ class Kernel:
                 self.places[place][1],
                 None,
                 None if index < 0 else int(index),
-                WORDS[status],
+                STATUSES[status],
                 float(waited),
                 missing.get(turn, {}),
             )
@@ -363,7 +354,7 @@ def test_what_depends_on_itself_is_named_and_not_held(of: Any = holding) -> None
 
 
 def statuses(outcome: Outcome) -> list[str]:
-    return [WORDS[each] for each in outcome.status]
+    return [STATUSES[each] for each in outcome.status]
 
 
 def test_a_claim_about_another_source_marks_only_the_message_that_it_names(of: Any = holding) -> None:

@@ -10,8 +10,8 @@ import click
 
 from causet.cli.shared.printing import print_json, say
 from causet.cli.shared.streams import Options, Ran, stream_options, streaming
-from causet.delivery import WAIT
 from causet.errors import BadInput, printable
+from causet.status import WAIT
 
 if TYPE_CHECKING:
     from pathlib import Path

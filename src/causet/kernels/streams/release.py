@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from causet.status import POLICIES, STATUSES
+
 Array = np.ndarray[Any, Any]
 
 MET, ABSENT, LOST = -1, -2, -3
@@ -26,9 +28,8 @@ MET, ABSENT, LOST = -1, -2, -3
 NOBODY = -1
 NO_PREFIX = -2
 """A prefix that no island can reach."""
-HELD, DELIVERED, FLAGGED, LATE, DIVERTED = 0, 1, 2, 3, 4
-WAIT, FLAG, DIVERT = 0, 1, 2
-"""What to do about a cause that does not come."""
+HELD, DELIVERED, FLAGGED, LATE, DIVERTED = range(len(STATUSES))
+WAIT, FLAG, DIVERT = range(len(POLICIES))
 
 
 class Delivered(NamedTuple):

@@ -12,14 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-READ = "read"
-CONFLICTS, DUPLICATES, HEARTBEATS = "conflicts", "duplicates", "heartbeats"
-SKIPPED = "skipped"
-"""Messages that a topic had lost before they were read; they are in no book."""
-OUTCOMES = ("delivered", "flagged", "late", "diverted", CONFLICTS, DUPLICATES, HEARTBEATS)
-"""What can become of a row that is not held any longer."""
-REFUSED = "refused"
-"""Of those that are diverted, rows that are not messages."""
+from causet.status import OUTCOMES, READ
 
 
 @dataclass(frozen=True)

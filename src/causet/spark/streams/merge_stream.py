@@ -25,11 +25,9 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from causet.delivery import DELIVERED, DIVERTED, LATE
 from causet.errors import BadInput, printable
 from causet.kernels.streams.fingerprints import fingerprints, payload_columns
 from causet.kernels.streams.sorting import ascending
-from causet.spark.streams.books import CONFLICTS, DUPLICATES, HEARTBEATS, READ, REFUSED
 from causet.spark.streams.merge_rows import (
     ALL,
     CODE,
@@ -66,6 +64,7 @@ from causet.spark.streams.pack import (
 from causet.spark.streams.parquet import ParquetFiles, is_direct
 from causet.spark.streams.state import Holder, Segments, as_blobs, use_rocks
 from causet.stamp import HEARTBEAT
+from causet.status import CONFLICTS, DELIVERED, DIVERTED, DUPLICATES, HEARTBEATS, LATE, READ, REFUSED
 
 Array = np.ndarray[Any, Any]
 

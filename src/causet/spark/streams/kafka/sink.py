@@ -26,7 +26,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from causet.delivery import DIVERTED
 from causet.errors import BadInput, printable, quote
 from causet.spark.columns import quoted
 from causet.spark.streams.kafka import client as kafka_client
@@ -45,6 +44,7 @@ from causet.spark.streams.kafka.client import (
     text_of,
 )
 from causet.spark.streams.pack import OWN, Blobs
+from causet.status import DIVERTED
 
 RESULTS = ("receiver", "index", "status", "waited", "missing", "problem")
 PLACE = ("source", "id", "sequence", "topic", "partition", "offset", "file", "line")
