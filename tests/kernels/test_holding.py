@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from causet.delivery import Conflict, Delivered, Delivery
+from causet.delivery import AHEAD, REMEMBERED, Conflict, Delivered, Delivery
 from causet.kernels.streams import holding
-from causet.kernels.streams.holding import AHEAD, MOST_CLAIMS, MOST_ISLANDS, Holding, Outcome
-from causet.kernels.streams.marks import REMEMBERED
+from causet.kernels.streams.holding import MOST_CLAIMS, MOST_ISLANDS, Holding, Outcome
 from causet.status import DIVERTED, FLAGGED, LATE, POLICIES, STATUSES
+from tests.helpers.held_messages import messages
 
 Message = tuple[str, int, dict[str, int], int]
 """Source, number, causes, and a fingerprint."""
@@ -85,7 +85,7 @@ class Kernel:
     def step(self, batch: Sequence[Message], now: int, ended: bool = False) -> list[Delivered[None]]:
         self.holding = self.module.Holding.from_bytes(self.holding.to_bytes())
         marks = [each[3] for each in batch]
-        taken = self.module.messages((("r", *each[:3]) for each in batch), len(self.places), marks)
+        taken = messages((("r", *each[:3]) for each in batch), len(self.places), marks)
         self.places.extend(batch)
         outcome = self.holding.step(
             taken,
@@ -312,7 +312,7 @@ def step(
     of: Any = sys.modules[type(held).__module__]
     kept = of.Marks(store or InMemory(), held.marks if store else np.empty(0, np.int64))
     found: Outcome = held.step(
-        of.messages(rows, first, marks), kept, now, POLICIES.index(policy), overdue, **more
+        messages(rows, first, marks), kept, now, POLICIES.index(policy), overdue, **more
     )
     return found
 
@@ -335,11 +335,11 @@ def test_receivers_do_not_wait_for_each_other(of: Any = holding) -> None:
 def test_domains_do_not_wait_for_each_other_and_number_for_themselves(of: Any = holding) -> None:
     rows: list[Row] = [("r", "a", 1, {}), ("r", "a", 1, {}), ("r", "b", 1, {"a": 1}), ("r", "b", 1, {"a": 2})]
     held = of.Holding.empty()
-    taken = of.messages(rows)._replace(domain=pa.array(["x", "y", "y", "x"]))
+    taken = messages(rows)._replace(domain=pa.array(["x", "y", "y", "x"]))
     outcome = held.step(taken, of.Marks(InMemory(), held.marks), 0, 0, FAR_BACK)
     assert sorted(outcome.place) == [0, 1, 2] and outcome.duplicates == 0
     assert list(outcome.index) == [0, 1, 2], "one receiver, one order"
-    taken = of.messages([("r", "a", 2, {})], 4)._replace(domain=pa.array(["x"]))
+    taken = messages([("r", "a", 2, {})], 4)._replace(domain=pa.array(["x"]))
     outcome = held.step(taken, of.Marks(InMemory(), held.marks), 1, 0, FAR_BACK)
     assert list(outcome.place) == [4, 3] and len(held) == 0
 
