@@ -1,7 +1,7 @@
 """Fingerprints of messages: 64 bits of each one's id and payload, without Python objects.
 
 A number that is used again is a duplicate if the id and the payload are the same, and a conflict if they are
-not. Only fingerprints are kept of messages that have left, so that is how the two are told apart.
+not. Of messages that have left only the fingerprints are kept, which tell the two apart.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ENVELOPE = frozenset(
         "headers",
     ]
 )
-"""Columns that say where a message stands and how it came: they are not its payload."""
+"""Columns about the order and the origin of a message: they are not its payload."""
 OWN = "__causet_"
 SEED = np.uint64(0x9E3779B97F4A7C15)
 NULL = np.uint64(0xD6E8FEB86659FD93)
@@ -92,15 +92,11 @@ def _hashes(array: pa.Array) -> Array:
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
         found = _of_lists(array)
     elif _is_bytes(kind):
-        raw = (
-            array.cast(pa.large_binary())
-            if not pa.types.is_string_view(kind)
-            else array.cast(pa.large_string())
-        )
-        offsets, data = text_buffers(
-            raw.fill_null(b"").view(pa.large_string()) if raw.type == pa.large_binary() else raw.fill_null("")
-        )
-        found = _of_bytes(offsets, data)
+        if pa.types.is_string_view(kind):
+            strings = array.cast(pa.large_string()).fill_null("")
+        else:
+            strings = array.cast(pa.large_binary()).fill_null(b"").view(pa.large_string())
+        found = _of_bytes(*text_buffers(strings))
     elif pa.types.is_primitive(kind):
         found = _of_numbers(_as_integers(array))
     else:
