@@ -193,8 +193,7 @@ class Memory:
             if isinstance(values, list):
                 columns[each.name] = pa.array([values], pa.list_(pa.string()))
             elif values.dtype.kind == "S":
-                raw = pa.py_buffer(np.ascontiguousarray(values).tobytes())
-                columns[each.name] = pa.array([raw.to_pybytes()], pa.binary())
+                columns[each.name] = pa.array([values.tobytes()], pa.binary())
             else:
                 columns[each.name] = pa.array([values], pa.list_(pa.int64()))
         batch = pa.RecordBatch.from_pydict(columns)

@@ -63,16 +63,8 @@ def _row_of(numbers: Array, begin: int, end: int, number: int) -> int:
 
 @njit(cache=True)
 def _is_given(given: Given, stream: int, number: int) -> bool:
-    low, high = 0, len(given.stream)
-    while low < high:
-        middle = (low + high) // 2
-        if given.stream[middle] < stream or (
-            given.stream[middle] == stream and given.number[middle] < number
-        ):
-            low = middle + 1
-        else:
-            high = middle
-    return bool(low < len(given.stream) and given.stream[low] == stream and given.number[low] == number)
+    begin, end = np.searchsorted(given.stream, stream), np.searchsorted(given.stream, stream, "right")
+    return _row_of(given.number, int(begin), int(end), number) != ABSENT
 
 
 @njit(cache=True)
