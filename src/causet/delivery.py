@@ -1,19 +1,22 @@
-"""Messages of one causal domain, delivered in causal order, as early as possible: the engine without Spark.
+"""Messages of one causal domain, delivered in causal order, as early as possible.
+
+This is the specification of what `deliver` means, in plain Python on the hold-back engine: tests hold the
+bulk kernel (`kernels/streams`) and the Spark operator to it. It also serves programs without Spark.
 
 A message is (source, number) and its direct causes. It waits until the previous one of its source and all its
 causes are delivered. What happens when a cause does not come is the caller's choice, and has no default:
 
     wait     for as long as it takes
     flag     when its patience ends, a message is delivered all the same, marked, with what was missing
-    divert   when its patience ends, a message leaves by the side; what depends on it treats it as missing
+    divert   when its patience ends, a message leaves undelivered; what depends on it treats it as missing
 
 An effect never leaves before a cause that leaves at the same time. But what a message claims about another
 source moves none of that source's messages: only held messages of its own source go along with a flagged one,
 before it. A missing cause that comes after all is delivered and marked as late: the message that was named,
 and the one just before a message of its own source that left without it; no other.
 
-A number that comes again is a duplicate, or a conflict if the message is another one. A number that is
-further than 10⁹ above the largest of its source is refused.
+A number that comes again is a duplicate, or a conflict if the message is a different one. A number that is
+more than 10⁹ above the largest of its source is refused.
 
     >>> delivery = Delivery("flag", patience=10)
     >>> delivery.offer("ben", 1, {"anna": 1}, "answer", now=0)
@@ -38,18 +41,16 @@ from typing import Any, Generic, TypeVar
 from causet.errors import BadInput, BadStamp, quote
 from causet.holdback import HoldBack, Threshold
 from causet.stamp import MOST_SEQUENCE
+from causet.status import DELIVERED, DIVERTED, FLAG, FLAGGED, LATE, POLICIES, WAIT
 
 Payload = TypeVar("Payload")
 Name = tuple[str, int]
 """A message: its source and its number there."""
 
 AHEAD = 10**9
-"""A message whose number is further above the largest one of its source is refused."""
+"""How far the number of a message may be above the largest one of its source; beyond that it is refused."""
 REMEMBERED = 1 << 16
-"""Numbers of a source for which a conflict is known for one."""
-WAIT, FLAG, DIVERT = "wait", "flag", "divert"
-POLICIES = (WAIT, FLAG, DIVERT)
-DELIVERED, FLAGGED, LATE, DIVERTED = "delivered", "flagged", "late", "diverted"
+"""How many of the last numbers of a source are remembered, to tell a conflict from a duplicate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class Delivered(Generic[Payload]):
 
 
 class Conflict(BadStamp):
-    """A message has the number of another one."""
+    """A message that has the number of a different one."""
 
 
 @dataclass(slots=True)
@@ -117,8 +118,8 @@ class Delivery(Generic[Payload]):
         now: float,
         mark: Hashable = None,
     ) -> bool:
-        """Take a message in; False if it is held, delivered or diverted already. BadStamp if it cannot be;
-        Conflict if the number is that of another message, one with another `mark`."""
+        """Take a message in; False if it is held, delivered or diverted already. BadStamp if it cannot exist;
+        Conflict if the number is that of a different message, one with another `mark`."""
         for of, each in (*causes.items(), (source, number)):
             if not 1 <= each <= MOST_SEQUENCE:
                 raise BadStamp(f"{of}:{each}: numbers are between 1 and {MOST_SEQUENCE}")
@@ -149,7 +150,7 @@ class Delivery(Generic[Payload]):
         return [(cause, 1) for cause in causes if not self.is_delivered(*cause) and not self._is_lost(cause)]
 
     def _is_lost(self, name: Name) -> bool:
-        """Whether it was given up, and has not come after all."""
+        """Whether a message was given up, and has not come after all."""
         return name in self._lost and name not in self._held
 
     def give_up(self, source: str, number: int) -> None:
@@ -158,8 +159,8 @@ class Delivery(Generic[Payload]):
         self._offer_again(list(self._held.values()))
 
     def take(self, now: float, ended: bool = False) -> list[Delivered[Payload]]:
-        """Whatever can leave, in causal order. With `ended`, nothing more is going to come: what is held
-        now has lost patience."""
+        """What can leave, in causal order. With `ended`, nothing more will come: the patience of what is held
+        ends now."""
         left = list(self._free(now))
         if self.policy == WAIT:
             return left
@@ -226,7 +227,7 @@ class Delivery(Generic[Payload]):
             if left:
                 continue
             free = [name for name in waiting if not set(self._before(name, forced))]
-            # Where none is free, they wait for each other in a circle: one has to begin.
+            # Where none is free, they wait for each other in a cycle: one has to begin.
             self._engine.replace(partial(self._let_go, frozenset(free or [min(waiting)])))
             yield from self._free(now, forced)
 
@@ -264,7 +265,7 @@ class Delivery(Generic[Payload]):
         self._offer_again([held for name, held in self._held.items() if name not in gone])
 
     def _offer_again(self, rest: list[_Held[Payload]]) -> None:
-        """Facts stay: they only grow. What is held is offered again to an engine that knows them."""
+        """Offer what is held to a new engine with the same facts, which only grow."""
         facts, self._engine = self._engine.facts, HoldBack()
         self._engine.facts = facts
         self._held = {}

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from causet.status import CONFLICTS, DIVERTED, FLAGGED, LATE, SKIPPED
+
 GOOD, BAD, OPEN, PLAIN = "good", "bad", "open", "plain"
 """Colours: green, red, amber, grey."""
 NOT_JUDGED = "not judged"
@@ -47,7 +49,7 @@ VERDICTS: Mapping[str, Meaning] = {
     "wrong": Meaning("Wrong", BAD, 1, "something that the commands need does not work"),
 }
 """By status, as `--json` has it."""
-GAPS = ("flagged", "late", "diverted", "conflicts", "skipped")
+GAPS = (FLAGGED, LATE, DIVERTED, CONFLICTS, SKIPPED)
 """What a stream counts that is not in order."""
 
 

@@ -12,23 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from causet.delivery import DIVERTED, FLAGGED, LATE, POLICIES, Conflict, Delivered, Delivery
+from causet.delivery import AHEAD, REMEMBERED, Conflict, Delivered, Delivery
 from causet.kernels.streams import holding
-from causet.kernels.streams.holding import AHEAD, MOST_CLAIMS, MOST_ISLANDS, Holding, Outcome
-from causet.kernels.streams.marks import REMEMBERED
-from causet.kernels.streams.release import DELIVERED as KERNEL_DELIVERED
-from causet.kernels.streams.release import DIVERTED as KERNEL_DIVERTED
-from causet.kernels.streams.release import FLAGGED as KERNEL_FLAGGED
-from causet.kernels.streams.release import LATE as KERNEL_LATE
+from causet.kernels.streams.holding import MOST_CLAIMS, MOST_ISLANDS, Holding, Outcome
+from causet.status import DIVERTED, FLAGGED, LATE, POLICIES, STATUSES
+from tests.helpers.held_messages import messages
 
 Message = tuple[str, int, dict[str, int], int]
 """Source, number, causes, and a fingerprint."""
-WORDS = {
-    KERNEL_DELIVERED: "delivered",
-    KERNEL_FLAGGED: "flagged",
-    KERNEL_LATE: "late",
-    KERNEL_DIVERTED: "diverted",
-}
 FAR_BACK = -(2**62)
 
 
@@ -94,7 +85,7 @@ class Kernel:
     def step(self, batch: Sequence[Message], now: int, ended: bool = False) -> list[Delivered[None]]:
         self.holding = self.module.Holding.from_bytes(self.holding.to_bytes())
         marks = [each[3] for each in batch]
-        taken = self.module.messages((("r", *each[:3]) for each in batch), len(self.places), marks)
+        taken = messages((("r", *each[:3]) for each in batch), len(self.places), marks)
         self.places.extend(batch)
         outcome = self.holding.step(
             taken,
@@ -118,7 +109,7 @@ class Kernel:
                 self.places[place][1],
                 None,
                 None if index < 0 else int(index),
-                WORDS[status],
+                STATUSES[status],
                 float(waited),
                 missing.get(turn, {}),
             )
@@ -321,7 +312,7 @@ def step(
     of: Any = sys.modules[type(held).__module__]
     kept = of.Marks(store or InMemory(), held.marks if store else np.empty(0, np.int64))
     found: Outcome = held.step(
-        of.messages(rows, first, marks), kept, now, POLICIES.index(policy), overdue, **more
+        messages(rows, first, marks), kept, now, POLICIES.index(policy), overdue, **more
     )
     return found
 
@@ -344,11 +335,11 @@ def test_receivers_do_not_wait_for_each_other(of: Any = holding) -> None:
 def test_domains_do_not_wait_for_each_other_and_number_for_themselves(of: Any = holding) -> None:
     rows: list[Row] = [("r", "a", 1, {}), ("r", "a", 1, {}), ("r", "b", 1, {"a": 1}), ("r", "b", 1, {"a": 2})]
     held = of.Holding.empty()
-    taken = of.messages(rows)._replace(domain=pa.array(["x", "y", "y", "x"]))
+    taken = messages(rows)._replace(domain=pa.array(["x", "y", "y", "x"]))
     outcome = held.step(taken, of.Marks(InMemory(), held.marks), 0, 0, FAR_BACK)
     assert sorted(outcome.place) == [0, 1, 2] and outcome.duplicates == 0
     assert list(outcome.index) == [0, 1, 2], "one receiver, one order"
-    taken = of.messages([("r", "a", 2, {})], 4)._replace(domain=pa.array(["x"]))
+    taken = messages([("r", "a", 2, {})], 4)._replace(domain=pa.array(["x"]))
     outcome = held.step(taken, of.Marks(InMemory(), held.marks), 1, 0, FAR_BACK)
     assert list(outcome.place) == [4, 3] and len(held) == 0
 
@@ -363,7 +354,7 @@ def test_what_depends_on_itself_is_named_and_not_held(of: Any = holding) -> None
 
 
 def statuses(outcome: Outcome) -> list[str]:
-    return [WORDS[each] for each in outcome.status]
+    return [STATUSES[each] for each in outcome.status]
 
 
 def test_a_claim_about_another_source_marks_only_the_message_that_it_names(of: Any = holding) -> None:

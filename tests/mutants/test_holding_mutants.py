@@ -18,8 +18,13 @@ from tests.streams.test_poisoned_deliver import (
 )
 
 MODULES = (
+    "streams.delivered",
+    "streams.thresholds",
     "streams.release",
     "streams.marks",
+    "streams.block",
+    "streams.keys",
+    "streams.memory",
     "streams.holding",
     "streams.bucket",
 )
@@ -45,37 +50,37 @@ def mutant(module: str, line: str, becomes: str, rule: str) -> Any:
 
 MUTANTS = [
     mutant(
-        "release", "number = row_number[row] - 1 if own", "number = 0 if own", "the previous of its source"
+        "thresholds", "number = row_number[row] - 1 if own", "number = 0 if own", "the previous of its source"
     ),
     mutant(
-        "release",
+        "thresholds",
         "if number <= prefix[stream]:\n                found",
         "if number <= prefix[stream] + 1:\n                found",
         "what is not delivered is waited for",
     ),
     mutant(
-        "release",
-        "if found[at] == ABSENT and _on_island",
-        "if False and _on_island",
+        "thresholds",
+        "if found[at] == ABSENT and on_island",
+        "if False and on_island",
         "an island is delivered",
     ),
     mutant(
         "release",
-        "if found >= 0 and status[found] == HELD:\n            next_watcher",
-        "if False:\n            next_watcher",
+        "if other >= 0 and status[other] == HELD:\n            watch",
+        "if False:\n            watch",
         "a message that is here is waited for",
     ),
     mutant(
         "release",
-        "        if found == ABSENT:\n            return False",
-        "        if False:\n            return False",
+        "        if other == ABSENT:\n            return WAITS",
+        "        if False:\n            return WAITS",
         "one that is not here is waited for",
     ),
+    mutant("release", "        status[row] = DELIVERED\n", "        pass\n", "what leaves is delivered"),
     mutant(
-        "release", "            status[row] = DELIVERED\n", "            pass\n", "what leaves is delivered"
+        "release", "            status[row] = FLAGGED", "            pass", "who misses a cause is flagged"
     ),
-    mutant("release", "            if unmet:\n", "            if False:\n", "who misses a cause is flagged"),
-    mutant("release", "            if claimed[row]:", "            if False:", "a named one is late"),
+    mutant("release", "        if claimed[row]:", "        if False:", "a named one is late"),
     mutant(
         "release",
         "            drags = drags or overdue[row]\n",
@@ -90,79 +95,79 @@ MUTANTS = [
     ),
     mutant(
         "release",
-        "            if at > rows.begin[stream]:\n                found = last_forced[at - 1]",
+        "            if before != NONE:\n                other = forced[before]",
         "            pass",
         "the last one before a missing one is a cause",
     ),
     mutant(
         "release",
-        "        if found >= 0 and found != row and forced[found] and status[found] == HELD:",
+        "        if other >= 0 and other != row and forced[other] == other and status[other] == HELD:",
         "        if False:",
         "forced ones leave in causal order",
     ),
     mutant("release", "            return BEHIND", "            return FREE", "what moves is waited for"),
     mutant(
         "release",
-        "                            claimed[found] = True",
-        "                            pass",
+        "                claimed[other] = True",
+        "                pass",
         "a held one that is named is late in the same step",
     ),
     mutant(
         "release",
-        "        if stuck == count:\n            break",
-        "        break",
+        "            if stuck == count:\n                return ends",
+        "            return ends",
         "a circle has to begin somewhere",
     ),
     mutant(
-        "release",
+        "thresholds",
         "        if at != ABSENT:\n            late[at] = True",
         "        pass",
         "a claim is remembered",
     ),
     mutant(
-        "release",
+        "thresholds",
         "delivered.begin, delivered.low, delivered.high, stream, rows.number[row] + 1",
         "delivered.begin, delivered.low, delivered.high, stream, rows.number[row]",
         "the one before an island is late",
     ),
     mutant(
-        "release",
+        "thresholds",
         "                    found[at] = LOST",
         "                    pass",
         "what is lost is not waited for",
     ),
-    mutant("release", "last = delivered.begin[stream + 1] - 1 - most", "last = -1", "islands are bounded"),
+    mutant("delivered", "last = delivered.begin[stream + 1] - 1 - most", "last = -1", "islands are bounded"),
     mutant(
-        "release",
+        "delivered",
         "keep = (delivered.since >= before) & (above <= most)",
         "keep = above <= most",
         "the diverted are forgotten",
     ),
     mutant(
         "release",
-        "            if overdue[row] and status[row] == HELD:",
-        "            if status[row] == HELD:",
+        "        if overdue[row] and status[row] == HELD:",
+        "        if status[row] == HELD:",
         "only who is overdue is diverted",
     ),
     mutant(
         "release",
-        "status[found] in (HELD, DIVERTED)",
-        "status[found] in (DIVERTED,)",
+        "status[other] in (HELD, DIVERTED)",
+        "status[other] in (DIVERTED,)",
         "a held cause is missing",
     ),
     mutant(
-        "release",
+        "delivered",
         "prefix[stream] = max(prefix[stream], next_high)",
         "pass",
         "what is delivered is remembered",
     ),
     mutant(
-        "release",
+        "delivered",
         "            elif ends > begin[stream] and next_low <= high[ends - 1] + 1:",
         "            elif False:",
         "islands come together",
     ),
-    mutant("release", "index[i] = next_index[receiver[i]]", "index[i] = i", "an index goes on"),
+    mutant("holding", "index[i] = next_index[receiver[i]]", "index[i] = i", "an index goes on"),
     mutant(
         "holding",
         "old |= is_delivered(self._gone(), new.stream, new.number)",
@@ -228,7 +233,7 @@ MUTANTS = [
         "pass",
         "a known one in a closed hole is a duplicate",
     ),
-    mutant("holding", "if messages.domain is not None:", "if False:", "domains number for themselves"),
+    mutant("keys", "if messages.domain is not None:", "if False:", "domains number for themselves"),
     mutant(
         "marks",
         "range(len(self.sizes) - 1, -1, -1)",
@@ -278,12 +283,12 @@ MUTANTS = [
         "patience ends when it ends",
     ),
     mutant(
-        "holding",
+        "memory",
         "moved[self.stream], moved[self.cause_stream]\n\n    def _add_receivers",
         "self.stream, self.cause_stream\n\n    def _add_receivers",
         "streams keep their messages",
     ),
-    mutant("holding", "keep[self.cause_stream] = True", "pass", "a stream that is waited for stays"),
+    mutant("memory", "keep[self.cause_stream] = True", "pass", "a stream that is waited for stays"),
 ]
 
 

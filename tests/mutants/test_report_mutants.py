@@ -87,7 +87,7 @@ MUTANTS = [
     Mutant(
         "flagged messages are not green",
         "causet.verdict",
-        'GAPS = ("flagged", ',
+        "GAPS = (FLAGGED, ",
         "GAPS = (",
         lambda it: it.stream_status({"delivered": 2, "flagged": 1198}, 0) == "with gaps",
     ),

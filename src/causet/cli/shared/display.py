@@ -39,8 +39,8 @@ def _table(what: str, progress: Progress) -> Table:
 
 def rows_of(progress: Progress, now: float) -> Iterator[tuple[str, str]]:
     """The rows of the table: name and value."""
-    from causet.spark.streams.books import CONFLICTS, DUPLICATES, HEARTBEATS
     from causet.spark.streams.running import STAY
+    from causet.status import CONFLICTS, DUPLICATES, HEARTBEATS
 
     left = sum(count for name, count in progress.counts.items() if name not in STAY)
     yield "in", f"{progress.taken:,} messages, {progress.rows_per_second:,.0f} per second"

@@ -1,13 +1,13 @@
-"""The direct causes of messages, out of the columns in which they come, without Python objects.
+"""The direct causes of messages, read from the columns in which they come, without Python objects.
 
     packed   bytes: a version, then for each cause its number (8 bytes), the length of its name (2) and the
              name, in UTF-8; numbers are little-endian
     map      source → sequence
-    text     the same map as JSON, as the envelope has it
+    string   the same map as JSON, as the envelope has it
     ids      a parent's id, or a list of them
 
-Each gives, for all messages one after the other, the names and numbers of their causes; and says which
-messages have causes that cannot be read.
+Each gives, for all messages one after the other, the names and numbers of their causes; and which messages
+have causes that cannot be read.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from numba import njit, uint64
 
 from causet.errors import BadStamp
 from causet.kernels.names import text_buffers
+from causet.kernels.streams.block import begins
 from causet.stamp import MOST_DEPS, MOST_SEQUENCE, PACKED_VERSION, deps_of
 
 Array = np.ndarray[Any, Any]
@@ -62,7 +63,7 @@ def read_parents(column: pa.Array) -> Causes:
         names = column.cast(pa.large_string())
         there = names.is_valid().to_numpy(zero_copy_only=False)
         sizes, names = there.astype(np.int64), names.drop_null()
-    begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    begin = begins(sizes)
     bad = np.zeros(len(column), np.bool_)
     if names.null_count:
         owners = np.repeat(np.arange(len(column)), sizes)
@@ -74,7 +75,7 @@ def read_parents(column: pa.Array) -> Causes:
 def _from_map(column: pa.MapArray) -> Causes:
     sizes = np.diff(column.offsets.to_numpy())
     sizes[column.is_null().to_numpy(zero_copy_only=False)] = 0
-    begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    begin = begins(sizes)
     first, last = column.offsets[0].as_py(), column.offsets[len(column)].as_py()
     names = column.keys[first:last].cast(pa.large_string())
     numbers = column.items[first:last].cast(pa.int64()).fill_null(0).to_numpy()
@@ -165,7 +166,7 @@ def _scan_text(
     number: Array,
     bad: Array,
 ) -> int:
-    """JSON as the canonical form has it; whatever else is JSON is `bad` here, and looked at again."""
+    """JSON in canonical form; any other JSON is `bad` here, and looked at again."""
     count = 0
     for row in range(len(there)):
         first = count
@@ -208,7 +209,7 @@ def _scan_text(
 
 
 def _checked(causes: Causes, column: pa.Array) -> Causes:
-    """Look again at what the scanner did not like, and at names that are no text or stand twice."""
+    """Look again at causes that the scanner refused, and at those with invalid names or numbers."""
     try:
         causes.name.validate(full=True)
         odd = np.flatnonzero(causes.bad)
@@ -236,21 +237,21 @@ def _checked(causes: Causes, column: pa.Array) -> Causes:
     new_sizes = np.where(regular, sizes, 0)
     for row, found in again.items():
         new_sizes[row] = len(found)
-    begin = np.concatenate([[0], np.cumsum(new_sizes)]).astype(np.int64)
+    begin = begins(new_sizes)
     numbers = np.empty(int(begin[-1]), np.int64)
-    places = np.repeat(regular, new_sizes)
-    numbers[places] = causes.number[keep]
-    texts = pa.array([name for row in sorted(again) for name in again[row]], pa.large_string())
-    numbers[~places] = [number for row in sorted(again) for number in again[row].values()]
+    as_scanned = np.repeat(regular, new_sizes)
+    numbers[as_scanned] = causes.number[keep]
+    mended = pa.array([name for row in sorted(again) for name in again[row]], pa.large_string())
+    numbers[~as_scanned] = [number for row in sorted(again) for number in again[row].values()]
     taken = np.empty(len(numbers), np.int64)
     kept = causes.name.filter(pa.array(keep))
-    taken[places] = np.arange(len(kept))
-    taken[~places] = len(kept) + np.arange(len(texts))
-    return Causes(begin, pa.concat_arrays([kept, texts]).take(pa.array(taken)), numbers, bad)
+    taken[as_scanned] = np.arange(len(kept))
+    taken[~as_scanned] = len(kept) + np.arange(len(mended))
+    return Causes(begin, pa.concat_arrays([kept, mended]).take(pa.array(taken)), numbers, bad)
 
 
 def _one(value: Any, causes: Causes, row: int) -> Mapping[str, int]:
-    """The causes of one message, read with care."""
+    """The causes of one message, checked one by one."""
     if pa.types.is_string(value.type) or pa.types.is_large_string(value.type):
         return deps_of({"causaldeps": value.as_py()})
     begin, end = causes.begin[row], causes.begin[row + 1]

@@ -1,7 +1,7 @@
 """Fingerprints of messages: 64 bits of each one's id and payload, without Python objects.
 
 A number that is used again is a duplicate if the id and the payload are the same, and a conflict if they are
-not. Only fingerprints are kept of messages that have left, so that is how the two are told apart.
+not. Of messages that have left only the fingerprints are kept, which tell the two apart.
 """
 
 from __future__ import annotations
@@ -20,27 +20,14 @@ Array = np.ndarray[Any, Any]
 
 DATA = ("data", "data_base64", "value")
 """Columns that hold the payload of a message."""
-ENVELOPE = frozenset(
-    [
-        "source",
-        "sequence",
-        "causaldeps",
-        "deps",
-        "causaldomain",
-        "causaltime",
-        "rc",
-        "r",
-        "receiver",
-        "malformed",
-        "key",
-        "topic",
-        "partition",
-        "offset",
-        "timestamp",
-        "headers",
-    ]
+ORDER = ("source", "sequence", "causaldeps", "deps", "causaldomain", "causaltime", "rc", "r")
+ORIGIN = ("receiver", "malformed", "key", "topic", "partition", "offset", "timestamp", "headers")
+"""Columns about the order of a message and where it came from: they are not its payload."""
+BYTES = (
+    *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+    *(pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary),
 )
-"""Columns that say where a message stands and how it came: they are not its payload."""
+"""Types whose values are hashed byte by byte."""
 OWN = "__causet_"
 SEED = np.uint64(0x9E3779B97F4A7C15)
 NULL = np.uint64(0xD6E8FEB86659FD93)
@@ -56,7 +43,7 @@ def payload_columns(names: Sequence[str]) -> list[str]:
     ['text']
     """
     data = [name for name in names if name in DATA]
-    rest = [name for name in names if name not in ENVELOPE and not name.startswith(OWN)]
+    rest = [name for name in names if name not in ORDER + ORIGIN and not name.startswith(OWN)]
     return [name for name in names if name == "id" or name in data] if data else rest
 
 
@@ -91,16 +78,12 @@ def _hashes(array: pa.Array) -> Array:
             _mix_into(found, _hashes(child))
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
         found = _of_lists(array)
-    elif _is_bytes(kind):
-        raw = (
-            array.cast(pa.large_binary())
-            if not pa.types.is_string_view(kind)
-            else array.cast(pa.large_string())
-        )
-        offsets, data = text_buffers(
-            raw.fill_null(b"").view(pa.large_string()) if raw.type == pa.large_binary() else raw.fill_null("")
-        )
-        found = _of_bytes(offsets, data)
+    elif any(fits(kind) for fits in BYTES):
+        if pa.types.is_string_view(kind):
+            strings = array.cast(pa.large_string()).fill_null("")
+        else:
+            strings = array.cast(pa.large_binary()).fill_null(b"").view(pa.large_string())
+        found = _of_bytes(*text_buffers(strings))
     elif pa.types.is_primitive(kind):
         found = _of_numbers(_as_integers(array))
     else:
@@ -110,15 +93,6 @@ def _hashes(array: pa.Array) -> Array:
     if array.null_count:
         found[array.is_null().to_numpy(zero_copy_only=False)] = NULL
     return found
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_binary)
-    return (
-        any(fits(kind) for fits in tests)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-    )
 
 
 def _as_integers(array: pa.Array) -> Array:

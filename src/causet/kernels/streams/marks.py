@@ -15,15 +15,14 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from causet.delivery import REMEMBERED
 from causet.kernels.streams.sorting import ascending
 
 Array = np.ndarray[Any, Any]
 
-REMEMBERED = 1 << 16
-"""Numbers of a stream whose fingerprints are kept."""
 KEY = "S16"
 GROWTH = 2
-"""A segment takes in the one before it if that is at most so many times as large."""
+"""A segment takes in the one before it if that is at most this many times as large."""
 
 
 class Store(Protocol):
@@ -49,7 +48,7 @@ class Segment(NamedTuple):
 
     @classmethod
     def of(cls, keys: Array, stream: Array, number: Array, mark: Array) -> Segment:
-        """Of messages that are sorted by (stream, number). A stream is a place in the keys."""
+        """The segment of messages that are sorted by (stream, number). A stream is a position in the keys."""
         starts = np.ones(len(stream), np.bool_)
         starts[1:] = (np.diff(stream) != 0) | (np.diff(number) != 1)
         runs = np.flatnonzero(starts)
@@ -63,8 +62,8 @@ class Segment(NamedTuple):
         )
 
     def among(self, keys: Array, top: Array) -> tuple[Array, Array, Array]:
-        """Streams, as places in these keys, numbers and fingerprints; without streams that are not there any
-        longer, and without numbers that are too far below the largest one of their stream."""
+        """Streams, as positions in these keys, numbers and fingerprints; without streams that are gone, and
+        without numbers that are too far below the largest one of their stream."""
         at = positions(keys, self.key)[self.stream]
         sizes = np.diff(self.begin)
         least = np.where(at >= 0, top[at] - REMEMBERED, 0) if len(top) else np.zeros(len(at), np.int64)
@@ -141,7 +140,7 @@ class Marks:
     def __init__(self, store: Store, sizes: Array) -> None:
         self._store = store
         self.sizes = sizes
-        """of the segments, the newest last; their numbers are their places here"""
+        """of the segments, the newest last; a segment is stored under its position here"""
 
     def known(self, keys: Array, number: Array) -> tuple[Array, Array]:
         """Which of these have a fingerprint, and which one."""
@@ -157,8 +156,8 @@ class Marks:
 
     def add(self, keys: Array, top: Array, stream: Array, number: Array, mark: Array) -> None:
         """Keep these fingerprints too, of messages that are sorted by (stream, number). The keys are those of
-        all streams that are known, sorted, with the largest number of each: what is of no other use is
-        dropped when segments become one."""
+        all streams that are known, sorted, with the largest number of each: fingerprints that are of no
+        use any more are dropped when segments are merged."""
         if not len(stream):
             return
         at = len(self.sizes)

@@ -1,7 +1,7 @@
 """What ε and δ messages would have needed, from the times they carry and the order in which they came.
 
 A message is late when it comes below what was released: when r + c < p - δ - ε, where p is the smallest, over
-the sources heard of, of their largest r. So what each message needs of δ + ε is p - (r + c), at the moment
+the sources heard of, of their largest r. So what each message needs of δ + ε is p - (r + c), at the time
 when it comes.
 """
 

@@ -12,16 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from causet.status import OUTCOMES, READ
+
 OBSERVED = "causet"
 """The name of the metrics that a query reports for every batch."""
-READ = "read"
-CONFLICTS, DUPLICATES, HEARTBEATS = "conflicts", "duplicates", "heartbeats"
-SKIPPED = "skipped"
-"""Messages that a topic had lost before they were read; they are in no book."""
-OUTCOMES = ("delivered", "flagged", "late", "diverted", CONFLICTS, DUPLICATES, HEARTBEATS)
-"""What can become of a row that is not held any longer."""
-REFUSED = "refused"
-"""Diverted rows that are not messages."""
 
 
 @dataclass(frozen=True)

@@ -15,24 +15,32 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from causet.delivery import DELIVERED, DIVERTED, FLAGGED, LATE, POLICIES
+from causet.delivery import AHEAD
 from causet.errors import BadInput, printable
-from causet.kernels.streams import release
+from causet.kernels.streams.block import Messages
 from causet.kernels.streams.causes import Causes, read_causes, read_parents
 from causet.kernels.streams.fingerprints import fingerprints, payload_columns
-from causet.kernels.streams.holding import AHEAD, NOWHERE, Holding, Messages, Outcome, key_of
+from causet.kernels.streams.holding import NOWHERE, Holding, Outcome
+from causet.kernels.streams.keys import key_of
 from causet.kernels.streams.marks import Marks, Store
-from causet.spark.streams.books import CONFLICTS, DUPLICATES, HEARTBEATS, READ, REFUSED
 from causet.spark.streams.pack import FAULT, OWN, SIZE, Array, from_blob, in_one_piece, text_column
 from causet.spark.streams.state import Segments, named_row
 from causet.stamp import HEARTBEAT, MOST_SEQUENCE
+from causet.status import (
+    CONFLICTS,
+    DELIVERED,
+    DIVERTED,
+    DUPLICATES,
+    FLAGGED,
+    HEARTBEATS,
+    LATE,
+    POLICIES,
+    READ,
+    REFUSED,
+    STATUSES,
+    WAIT,
+)
 
-STATUS = {
-    release.DELIVERED: DELIVERED,
-    release.FLAGGED: FLAGGED,
-    release.LATE: LATE,
-    release.DIVERTED: DIVERTED,
-}
 ADDED = ("receiver", "index", "status", "waited", "missing", "problem")
 """The columns that every message gets."""
 COUNTS = (READ, DELIVERED, FLAGGED, LATE, DIVERTED, REFUSED, CONFLICTS, DUPLICATES, HEARTBEATS, "caused")
@@ -122,7 +130,7 @@ class Bucket:
             messages,
             self._marks,
             now,
-            POLICIES.index(settings.policy) if last else release.WAIT,
+            POLICIES.index(settings.policy if last else WAIT),
             overdue,
             forget_before,
             settings.parent is not None,
@@ -154,7 +162,7 @@ class Bucket:
         if len(outcome.place):
             for code, count in enumerate(np.bincount(outcome.status).tolist()):
                 if count:
-                    self._counts[STATUS[code]] += count
+                    self._counts[STATUSES[code]] += count
             rows = _with_results(self.segments, outcome, settings)
             self._missed = self._missed or _first_missed(rows, settings)
             yield rows
@@ -364,8 +372,7 @@ def _with_results(rows: Segments, outcome: Outcome, settings: Settings) -> pa.Ta
     else:
         none = np.zeros(table.num_rows + 1, np.int32)
         found = pa.MapArray.from_arrays(pa.array(none), pa.array([], pa.string()), pa.array([], pa.int64()))
-    words = pa.array([STATUS.get(code, "") for code in range(max(STATUS) + 1)])
-    status = pa.DictionaryArray.from_arrays(pa.array(outcome.status.astype(np.int8)), words)
+    status = pa.DictionaryArray.from_arrays(pa.array(outcome.status.astype(np.int8)), pa.array(STATUSES))
     index = pa.array(outcome.index, pa.int64(), mask=outcome.index == NOWHERE)
     return _finished(
         table,

@@ -24,12 +24,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-from causet.delivery import POLICIES, WAIT
 from causet.durations import milliseconds
 from causet.errors import BadInput, quote
 from causet.kernels.streams.holding import Holding
 from causet.spark.columns import quoted
-from causet.spark.streams.books import OBSERVED, READ
+from causet.spark.streams.books import OBSERVED
 from causet.spark.streams.bucket import (
     ADDED,
     ALL,
@@ -59,6 +58,7 @@ from causet.spark.streams.pack import (
 from causet.spark.streams.parquet import Messages, buckets_of
 from causet.spark.streams.state import ROWS_OF_SEGMENT, SEGMENT, Holder, as_blobs, use_rocks
 from causet.stamp import DOMAIN, MOST_SEQUENCE
+from causet.status import POLICIES, READ, WAIT
 
 BUCKETS = 64
 CHUNK_BYTES = 1 << 28

@@ -24,12 +24,12 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from causet.delivery import DIVERTED
 from causet.errors import BadInput, printable, quote, reason
 from causet.files import unwritable
 from causet.spark.streams.pack import Blobs
 from causet.spark.streams.parquet import PLACES, ToFiles, arrow_schema, is_plain
 from causet.spark.write.folder import FORMS, fit_for
+from causet.status import DIVERTED
 
 ASIDE = "__causet_aside"
 MARK = "_causet.json"

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from causet.spark.streams.books import READ
+from causet.status import READ
 
 Array = np.ndarray[Any, Any]
 Batches = Iterator[pa.RecordBatch]

@@ -24,11 +24,11 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 from xxhash import xxh64_intdigest
 
-from causet.delivery import DIVERTED
 from causet.errors import BadInput, quote, reason
 from causet.files import unwritable
 from causet.spark.columns import input_names
 from causet.spark.streams.pack import Array, Batches, in_workers, text_column, together
+from causet.status import DIVERTED
 
 ONLY_NAMES = "path string, modificationTime timestamp, length long, content binary"
 """What Spark's reader of whole files gives; it reads only the content that is asked for."""

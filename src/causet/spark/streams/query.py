@@ -22,7 +22,7 @@ from pyspark.sql import types as T
 from causet.errors import BadInput, printable
 from causet.spark.columns import quoted
 from causet.spark.start.errors import from_spark
-from causet.spark.streams.books import READ, SKIPPED, Books
+from causet.spark.streams.books import Books
 from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.deliver import Deliver
 from causet.spark.streams.file_sink import FileSink, diverted_beside
@@ -49,6 +49,7 @@ from causet.spark.streams.pack import OWN, SIZE, Blobs
 from causet.spark.streams.parquet import Messages
 from causet.spark.streams.running import Progress, now_ms, run
 from causet.spark.streams.verdicts import examine, unreadable_rows
+from causet.status import READ, SKIPPED
 
 MOST_BYTES = "most_bytes"
 """The setting with the largest message that the sink takes."""

@@ -14,9 +14,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import BinaryType
 
-from causet.spark.streams.books import DUPLICATES, HEARTBEATS, OBSERVED, READ, REFUSED, SKIPPED
+from causet.spark.streams.books import OBSERVED
 from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.pack import Blobs
+from causet.status import DUPLICATES, HEARTBEATS, READ, REFUSED, SKIPPED
 
 MOST_BATCHES = 1000
 """The number of batches that a report covers."""

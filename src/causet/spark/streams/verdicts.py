@@ -16,11 +16,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from causet.delivery import DIVERTED
 from causet.spark.start.errors import from_spark, innermost
 from causet.spark.streams.file_source import printable_path
 from causet.spark.streams.pack import to_blob
 from causet.spark.streams.parquet import is_plain, rows_of, why_unreadable
+from causet.status import DIVERTED
 
 CHUNK = 1 << 20
 """Bytes that are decompressed at a time."""

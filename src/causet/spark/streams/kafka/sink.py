@@ -16,7 +16,6 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from causet.delivery import DIVERTED
 from causet.errors import BadInput, printable, quote
 from causet.spark.columns import quoted
 from causet.spark.streams.bucket import ADDED
@@ -40,6 +39,7 @@ from causet.spark.streams.kafka.transaction import (
     records,
 )
 from causet.spark.streams.pack import OWN, Blobs
+from causet.status import DIVERTED
 
 PLACE = ("source", "id", "sequence", "topic", "partition", "offset", "file", "line")
 """Columns that say which message it was, and where it stood."""

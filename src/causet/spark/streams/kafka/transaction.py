@@ -20,7 +20,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from causet.delivery import DIVERTED
 from causet.errors import BadInput, quote
 from causet.spark.streams.kafka import client as kafka_client
 from causet.spark.streams.kafka.client import (
@@ -36,6 +35,7 @@ from causet.spark.streams.kafka.client import (
     text_of,
 )
 from causet.spark.streams.kafka.rows import PER_HEADER
+from causet.status import DIVERTED
 
 Headers = list[tuple[str, Any]]
 

@@ -7,11 +7,9 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from causet.delivery import DELIVERED, DIVERTED
 from causet.spark.columns import quoted
 from causet.spark.streams.merge.rows import (
     ALL,
-    BEAT,
     CODE,
     DOMAIN,
     IS_BEAT,
@@ -24,6 +22,7 @@ from causet.spark.streams.merge.rows import (
     problems,
 )
 from causet.spark.streams.pack import FAULT, OWN
+from causet.status import BEAT, DELIVERED, DIVERTED
 
 BINS = 4096
 """Number of intervals of time in which messages are counted at once."""

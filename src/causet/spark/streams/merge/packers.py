@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from causet.spark.streams.books import HEARTBEATS, READ
 from causet.spark.streams.merge.memory import NEVER
 from causet.spark.streams.merge.rows import (
     CODE,
@@ -40,6 +39,7 @@ from causet.spark.streams.pack import (
     together,
 )
 from causet.stamp import HEARTBEAT
+from causet.status import HEARTBEATS, READ
 
 SLICE = 100
 """Width of a slice of time, in ms."""

@@ -19,8 +19,6 @@ POSITION, STATUS, PROBLEM = "position", "status", "problem"
 TYPE, DOMAIN = "type", "causaldomain"
 ALL = "all"
 """The domain of messages that name none."""
-BEAT = "heartbeat"
-"""The status of a heartbeat in a batch."""
 CODE = f"{OWN}problem"
 """The column of codes: null for a message, IS_BEAT for a heartbeat, or a place in `problems`."""
 IS_BEAT = -1

@@ -18,11 +18,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Row
 
-from causet.delivery import DELIVERED, DIVERTED, LATE
 from causet.errors import BadInput, printable
 from causet.kernels.streams.fingerprints import fingerprints, payload_columns
 from causet.kernels.streams.sorting import ascending
-from causet.spark.streams.books import CONFLICTS, DUPLICATES, HEARTBEATS, READ, REFUSED
 from causet.spark.streams.merge.memory import KEPT, NEVER, PRINT, Memory, numbers_of, ranks, same_again
 from causet.spark.streams.merge.packers import FINE, SLICE, MergeSettings, as_numpy, codes_of
 from causet.spark.streams.merge.rows import (
@@ -37,6 +35,7 @@ from causet.spark.streams.merge.rows import (
 )
 from causet.spark.streams.pack import FAULT, OWN, SIZE, Array, from_blob, in_one_piece, stretches, text_column
 from causet.spark.streams.state import Holder, Segments, as_blobs, named_row
+from causet.status import CONFLICTS, DELIVERED, DIVERTED, DUPLICATES, HEARTBEATS, LATE, READ, REFUSED
 
 COUNTS = (READ, DELIVERED, LATE, DIVERTED, REFUSED, CONFLICTS, DUPLICATES, HEARTBEATS)
 """What is counted; `diverted` are all that leave so but for conflicts, and `refused` those of them that are
