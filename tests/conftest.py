@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from causet.errors import BadInput
 from causet.live.broker import broker_jars, kafka_broker
 from causet.spark.start import archive
 from causet.spark.start.session import spark_session
+from tests.helpers.scripts import SERVER, written
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +35,24 @@ def broker() -> Iterator[str]:
         pytest.skip(str(error))
     with kafka_broker() as address:
         yield address
+
+
+@pytest.fixture
+def connect_server(tmp_path: Path) -> Iterator[str]:
+    """The address of a server of Spark Connect, in a process of its own."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = subprocess.Popen(
+        [sys.executable, written(SERVER, tmp_path), str(port)],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout is not None
+    assert server.stdout.readline() == "ready\n"
+    yield f"sc://127.0.0.1:{port}"
+    server.communicate()
 
 
 @pytest.fixture

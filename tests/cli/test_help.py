@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from causet import Stamper
 from causet.cli import COMMANDS, cli
-from tests.docs.test_readme import repository, shop
 from tests.helpers.places import ROOT
+from tests.helpers.samples import repository, shop
 from tests.helpers.snippets import run_command
 
 ELSEWHERE = ("causet demo", "kafka://")

@@ -27,9 +27,9 @@ from causet.spark.start.session import spark_session
 from causet.view.page import view_of
 from causet.view.payload import Laid, fault_of
 from causet.view.report import Figure, Report, bars, heat
-from tests.pages.test_page import TALK
-from tests.streams.test_stream_commands import CAUSET, LOCAL, processes_below
-from tests.streams.test_stream_commands import causet_alone as run_causet
+from tests.helpers.commands import CAUSET, LOCAL, processes_below
+from tests.helpers.commands import causet_alone as run_causet
+from tests.helpers.talk import TALK
 
 
 def called(*arguments: object) -> Result:

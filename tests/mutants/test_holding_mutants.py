@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.holding import compare, compare_circles
 from tests.helpers.mutating import Change, modules
+from tests.helpers.poisoned import check
 from tests.kernels import test_holding
-from tests.kernels.test_holding import compare, compare_circles
 from tests.streams.test_poisoned_deliver import (
-    check,
     test_a_clock_that_is_set_back_does_not_prolong_patience,
     test_a_forged_number_of_another_source_is_a_conflict_with_the_first_that_came,
     test_a_heartbeat_is_counted_and_is_not_a_message,

@@ -21,8 +21,8 @@ from causet.errors import BadInput
 from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.file_sink import FileSink
 from causet.spark.streams.json_lines import columns_in, parsed
+from tests.helpers.commands import causet, rows_in
 from tests.helpers.streams import write_files
-from tests.streams.test_stream_commands import causet, rows_in
 
 SMALL = ["--buckets", 2, "--json"]
 ONE, TWO = '{"source":"a","sequence":1}', '{"source":"a","sequence":2}'

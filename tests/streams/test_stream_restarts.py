@@ -21,9 +21,9 @@ from causet.spark.streams import query as querying
 from causet.spark.streams.checkpoint import Checkpoint, default_checkpoint
 from causet.spark.streams.file_sink import MARK, FileSink, owner_of
 from causet.spark.streams.kafka.sink import KafkaSink
+from tests.helpers.commands import causet, rows_in
+from tests.helpers.kafka import create, publish, read
 from tests.helpers.streams import write_files, write_parquet
-from tests.streams.test_kafka import create, publish, read
-from tests.streams.test_stream_commands import causet, rows_in
 
 SMALL = ["--buckets", 2, "--files-per-batch", 1, "--json"]
 
