@@ -1,4 +1,9 @@
-"""One Spark for all tests that want one; a broker; and a machine without Java."""
+"""One Spark for all tests that want one; a broker; a machine without Java; and which tests start a JVM.
+
+Tests with one of the fixtures in `WITH_JVM` are marked `jvm`; those that start Spark by a command carry the
+mark themselves. With `--no-jvm` the others run, with a Java that reports its version and does nothing else: a
+test that starts it fails and is told to carry the mark.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +17,67 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from causet.errors import BadInput
-from causet.live.broker import broker_jars, kafka_broker
 from causet.spark.start import archive
 from causet.spark.start.session import spark_session
+from tests.helpers.kafka import broker_or_skip
 from tests.helpers.scripts import SERVER, written
+
+WITH_JVM = {"spark", "broker", "connect_server", "bare"}
+LONGEST = ("docs", "streams", "start", "batch", "mutants", "cli", "pages", "core")
+"""Folders whose files take longest: they come first, so that at the end no worker waits long for another."""
+NO_JAVA = """\
+#!/bin/sh
+if [ "$*" = "-version" ]; then echo 'openjdk version "17.0.0"' >&2; exit; fi
+echo "$@" >>"{started}"
+exit 1
+"""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--no-jvm", action="store_true", help="run only the tests that start no JVM")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if WITH_JVM & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.jvm)
+    if config.getoption("--no-jvm"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("jvm")])
+        items[:] = [item for item in items if not item.get_closest_marker("jvm")]
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    """A test's rank by its folder; within one, tests stay as they stand."""
+    room = item.path.parent.name
+    return LONGEST.index(room) if room in LONGEST else len(LONGEST)
+
+
+@pytest.fixture(scope="session")
+def java_starts(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path | None]:
+    """With `--no-jvm`, a file that notes every start of Java, of which there must be none."""
+    if not request.config.getoption("--no-jvm"):
+        yield None
+        return
+    home = tmp_path_factory.mktemp("java")
+    started = home / "started"
+    (home / "bin").mkdir()
+    (home / "bin" / "java").write_text(NO_JAVA.format(started=started))
+    (home / "bin" / "java").chmod(0o755)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("JAVA_HOME", str(home))
+        environment.setenv(archive.OFF, "1")
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def no_jvm_unless_marked(java_starts: Path | None) -> Iterator[None]:
+    yield
+    if java_starts is not None and java_starts.exists():
+        java_starts.unlink()
+        pytest.fail("this test starts a JVM: mark it `jvm`")
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +87,10 @@ def spark() -> SparkSession:
     return spark_session("local[2]", conf, brief=True)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def broker() -> Iterator[str]:
-    """The address of a broker of our own; whoever cannot have one is told why."""
-    try:
-        broker_jars()
-    except BadInput as error:
-        pytest.skip(str(error))
-    with kafka_broker() as address:
+    """The address of a broker of our own, for all tests of this worker: they name their topics apart."""
+    with broker_or_skip() as address:
         yield address
 
 

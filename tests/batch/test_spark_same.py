@@ -102,7 +102,9 @@ SMALL_TRACES = [path for path in sorted(EVENTS.glob("*.jsonl.gz")) if path.stat(
         for path in sorted(EVENTS.glob("*.jsonl.gz"))
     ],
 )
-def test_so_they_do_for_real_executions(spark: SparkSession, path: Path, tmp_path: Path) -> None:
+def test_partitions_of_real_executions_give_the_same_bytes(
+    spark: SparkSession, path: Path, tmp_path: Path
+) -> None:
     check_partitions(spark, path, tmp_path)
 
 
@@ -140,5 +142,5 @@ def test_executors_in_processes_of_their_own_give_the_same_bytes(
 
 @pytest.mark.soak
 @real_traces
-def test_so_they_do_for_all_real_executions(spark: SparkSession, tmp_path: Path) -> None:
+def test_executors_give_the_same_bytes_for_all_real_executions(spark: SparkSession, tmp_path: Path) -> None:
     check_elsewhere(spark, CLUSTER, tmp_path, *sorted(EVENTS.glob("*.jsonl.gz")))

@@ -115,7 +115,7 @@ def test_a_bad_trace_gives_the_sentence_of_the_checks_and_no_page(
     assert not (tmp_path / "page.html").exists()
 
 
-def test_what_cannot_be_shown_is_said(trace: Path, tmp_path: Path) -> None:
+def test_a_trace_that_cannot_be_shown_is_one_sentence(trace: Path, tmp_path: Path) -> None:
     for options, said in (
         (["--only-process", "nobody"], "there is no process nobody"),
         (["--around", "nothing"], "there is no event nothing"),

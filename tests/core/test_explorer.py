@@ -68,7 +68,7 @@ def test_block_protocols_are_clean_with_a_null_message_at_any_time(name: str) ->
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", ["slow", "relative"])
-def test_so_they_are_with_4_messages_in_pairs(name: str) -> None:
+def test_block_protocols_are_clean_with_4_messages_in_pairs(name: str) -> None:
     check_clean(name, groups="pairs")
 
 
@@ -212,7 +212,7 @@ def test_the_reductions_hide_nothing_that_plain_search_finds() -> None:
 @pytest.mark.parametrize(
     ("name", "row"), [("fifo", None), ("none", None), ("histories", "H2"), ("fast", "M2"), ("bounded", "S5")]
 )
-def test_who_stops_at_the_shortest_has_the_shortest(name: str, row: str | None) -> None:
+def test_stopping_at_the_first_finding_finds_one_as_short(name: str, row: str | None) -> None:
     for named in scopes_for(protocol_named(name), 3, 3, as_printed=row):
         whole, ended = explore(named.scope), explore(replace(named.scope, every=False))
         if whole.shortest is None:

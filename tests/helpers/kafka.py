@@ -5,12 +5,29 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from causet.errors import BadInput
+from causet.live.broker import broker_jars, kafka_broker
 from causet.spark.streams.kafka.client import client
+
+
+@contextmanager
+def broker_or_skip() -> Iterator[str]:
+    """The address of a running broker; where there can be none, the test is skipped with the reason."""
+    try:
+        broker_jars()
+    except BadInput as error:
+        pytest.skip(str(error))
+    with kafka_broker() as address:
+        yield address
+
 
 PRODUCER = """
 import json, sys

@@ -25,6 +25,8 @@ from causet.errors import BadInput
 from causet.spark.start import archive, java
 from tests.helpers.scripts import LONG, written
 
+pytestmark = pytest.mark.jvm  # most of these start one, by a command
+
 SUMS = """
 import os
 import signal
@@ -273,7 +275,7 @@ print(spark_session("local[1]", {"spark.driver.extraJavaOptions": options}).rang
     assert (without.stdout, without.stderr) == ("3\n", "")
 
 
-def test_whoever_is_second_leaves_the_making_of_the_archive_to_the_first(
+def test_only_one_process_at_a_time_makes_the_archive(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = archive_in(tmp_path, monkeypatch)

@@ -72,7 +72,9 @@ def test_a_stream_gives_the_same_rows_and_statuses_as_the_batch(
     assert streams.violations(in_order(rows)) == 0
 
 
-def test_one_row_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stream_of_one_row_per_batch_gives_what_the_engine_gives(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     streams = Streams(seed=300, runs=1, most=8)
     messages = streams.damaged(3, loss=0)
     write_files(tmp_path / "in", messages, 1)
@@ -168,7 +170,7 @@ def test_causes_may_be_text_a_map_or_packed(spark: SparkSession) -> None:
         assert told(found) == expected
 
 
-def test_parents_by_id(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_message_waits_for_the_parent_that_its_id_names(spark: SparkSession, tmp_path: Path) -> None:
     """No numbers at all: a message waits for the one that caused it."""
     schema = "id string, causationid string, subject string, receiver string"
     made = [
@@ -238,7 +240,9 @@ def test_what_is_no_message_goes_by_the_side_with_the_reason_and_the_rest_goes_o
         ({"missing": "wait", "buckets": 0}, "there can be 1 to"),
     ],
 )
-def test_what_cannot_be_asked(spark: SparkSession, arguments: dict[str, Any], said: str) -> None:
+def test_arguments_of_deliver_that_make_no_sense_are_named(
+    spark: SparkSession, arguments: dict[str, Any], said: str
+) -> None:
     rows = spark.createDataFrame([], "source string, sequence long, causaldeps string")
     with pytest.raises(BadInput, match=said):
         rows.transform(deliver(**arguments))

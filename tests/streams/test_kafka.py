@@ -132,7 +132,7 @@ def test_merge_from_a_topic(broker: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["kafka://", "kafka://host/topic", "kafka://host:x/topic", "kafka://host:1/"]
 )
-def test_addresses(text: str) -> None:
+def test_an_address_of_a_topic_is_complete_or_refused(text: str) -> None:
     with pytest.raises(BadInput, match="write kafka://host:port/topic"):
         Address.parse(text)
     assert Address.parse("folder") is None

@@ -104,7 +104,9 @@ def test_time_may_be_text_as_the_envelope_has_it(spark: SparkSession) -> None:
         ({"epsilon": 1, "delta": 1}, "source string, sequence long, rc long", "'r' is not among"),
     ],
 )
-def test_what_cannot_be_merged(spark: SparkSession, arguments: Any, schema: str, said: str) -> None:
+def test_bad_arguments_and_missing_columns_of_merge_are_named(
+    spark: SparkSession, arguments: Any, schema: str, said: str
+) -> None:
     with pytest.raises(BadInput, match=said):
         spark.createDataFrame([], schema).transform(merge(**arguments))
 

@@ -80,7 +80,7 @@ def test_a_batch_that_was_written_is_run_again_with_the_settings_it_was_planned_
     assert [row["source"] for row in rows_in(tmp_path / "out-diverted")] == ["x"]
 
 
-def test_a_merge_too(tmp_path: Path) -> None:
+def test_a_planned_batch_of_merge_keeps_the_settings_that_it_was_planned_with(tmp_path: Path) -> None:
     """With another ε and without b more is released, by a batch of its own; the first one stays."""
     now = 1_700_000_000_000
     lines = [{"source": "a", "sequence": n, "rc": now + 10 * n, "r": now + 10 * n} for n in range(1, 9)]
