@@ -253,12 +253,14 @@ def test_the_demonstration_ends_with_a_page_on_a_machine_with_python_only(bare: 
     assert execution["verdict"]["status"] == "valid"
 
 
+@pytest.mark.jvm
 @pytest.mark.soak
 def test_the_demonstration_through_kafka(tmp_path: Path) -> None:
     told = json.loads(run_causet("demo", "--kafka", "-o", tmp_path / "demo.html", "--json", *LOCAL))
     assert told["effects_before_causes"]["causet"] == 0 < told["effects_before_causes"]["time"]
 
 
+@pytest.mark.jvm
 @pytest.mark.soak
 def test_an_interrupted_demonstration_leaves_nothing_running(tmp_path: Path) -> None:
     before = set(Path("/tmp").glob("causet-demo-*"))
@@ -282,6 +284,7 @@ def test_an_interrupted_demonstration_leaves_nothing_running(tmp_path: Path) -> 
     assert not (tmp_path / "demo.html").exists()
 
 
+@pytest.mark.jvm
 def test_verify_and_audit_write_reports(tmp_path: Path, trace: Path) -> None:
     spark_session("local[2]", {"spark.sql.shuffle.partitions": "4"})  # the one of the tests
     assert called("verify", trace, "--report", tmp_path / "verdict.html").return_value == 1

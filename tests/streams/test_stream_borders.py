@@ -24,6 +24,8 @@ from causet.spark.streams.json_lines import columns_in, parsed
 from tests.helpers.commands import causet, rows_in
 from tests.helpers.streams import write_files
 
+pytestmark = pytest.mark.jvm  # nearly all of these run a query, by a command
+
 SMALL = ["--buckets", 2, "--json"]
 ONE, TWO = '{"source":"a","sequence":1}', '{"source":"a","sequence":2}'
 

@@ -22,6 +22,8 @@ from tests.helpers.clocked import Network
 from tests.helpers.commands import CAUSET, LOCAL, causet, causet_alone, check_rows, processes_below, rows_in
 from tests.helpers.streams import Streams, write_files, write_parquet
 
+pytestmark = pytest.mark.jvm  # nearly all of these run a query, by a command
+
 
 def test_deliver_in_two_runs_with_bad_lines_and_what_is_held_explained(tmp_path: Path) -> None:
     streams = Streams(seed=700, runs=5, most=400)
