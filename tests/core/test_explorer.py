@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -178,9 +179,10 @@ SLOW_ROWS = frozenset({"H7", "S1", "S2"})
     ],
 )
 def test_each_printed_error_is_found(name: str, row: str, kind: str, more: dict[str, object]) -> None:
-    """In the first scope that shows it."""
-    for named in scopes_for(protocol_named(name), 3, as_printed=row, **{"messages": 3, **more}):  # type: ignore[arg-type]
-        report = explore(named.scope)
+    """In the first scope that shows it; whole scopes only if the first finding is of another kind."""
+    scopes = scopes_for(protocol_named(name), 3, as_printed=row, **{"messages": 3, **more})  # type: ignore[arg-type]
+    for every, named in product((False, True), scopes):
+        report = explore(replace(named.scope, every=every))
         if report.shortest is not None:
             confirm(named.scope, report)
         if report.findings.get(kind, 0) > 0:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from click.testing import CliRunner
 
 from causet.cli import cli
+from causet.errors import CausetError
 from causet.spark.start.session import spark_session
 from causet.stamp import sequence_of
 from tests.helpers.streams import Message, Streams
@@ -28,6 +29,14 @@ def causet(*arguments: object) -> str:
     done = CliRunner().invoke(cli, words, standalone_mode=False, catch_exceptions=False)
     assert done.return_value == 0, done.output
     return done.stdout
+
+
+def refused(*arguments: object) -> str:
+    """What a command prints that refuses its input, with the Spark of the tests."""
+    spark_session("local[2]", {"spark.sql.shuffle.partitions": "4"})
+    done = CliRunner().invoke(cli, [str(each) for each in arguments], standalone_mode=False)
+    assert isinstance(done.exception, CausetError), done.output
+    return f"{done.output}causet: {done.exception}\n"
 
 
 def causet_alone(*arguments: object, code: int = 0) -> str:

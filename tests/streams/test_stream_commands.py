@@ -19,7 +19,16 @@ import pytest
 from causet.cli.shared.spark import for_streams
 from causet.stamp import sequence_of
 from tests.helpers.clocked import Network
-from tests.helpers.commands import CAUSET, LOCAL, causet, causet_alone, check_rows, processes_below, rows_in
+from tests.helpers.commands import (
+    CAUSET,
+    LOCAL,
+    causet,
+    causet_alone,
+    check_rows,
+    processes_below,
+    refused,
+    rows_in,
+)
 from tests.helpers.streams import Streams, write_files, write_parquet
 
 pytestmark = pytest.mark.jvm  # nearly all of these run a query, by a command
@@ -153,10 +162,21 @@ def test_bad_input_is_one_sentence(
     (tmp_path / "picture.jsonl").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\n")
     (tmp_path / "trace.jsonl").write_text('{"process": "p1", "seq": 1, "kind": "local"}\n')
     write_files(tmp_path / "in", [{"source": "a", "sequence": "1", "causaldeps": "{}"}], 1)
-    told = causet_alone(*arguments, *([] if arguments[0] == "explain" else LOCAL), code=2)
-    (line,) = told.strip().splitlines()
+    (line,) = refused(*arguments).strip().splitlines()
     assert line.startswith("causet: ") and said in line
     assert not (tmp_path / "out").exists() and not (tmp_path / "out-diverted").exists()
+
+
+@pytest.mark.parametrize("missing", [["--missing", "flag"], ["--missing", "wait", "--by", "who"]])
+def test_bad_input_ends_a_process_with_2_and_nothing_but_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: list[str]
+) -> None:
+    """The first is refused before Spark starts, the second after."""
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path / "in", [{"source": "a", "sequence": "1", "causaldeps": "{}"}], 1)
+    told = causet_alone("deliver", "in", "out", *missing, *LOCAL, code=2)
+    assert told.startswith("causet: ") and told.count("\n") == 1
+    assert not (tmp_path / "out").exists()
 
 
 def test_numbers_of_several_receivers_taken_for_copies_are_told(tmp_path: Path) -> None:
