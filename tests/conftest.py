@@ -18,9 +18,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from causet.spark.start import archive
-from causet.spark.start.session import spark_session
 from tests.helpers.kafka import broker_or_skip
 from tests.helpers.scripts import SERVER, written
+from tests.helpers.sessions import shared_spark
 
 WITH_JVM = {"spark", "broker", "connect_server", "bare"}
 LONGEST = ("docs", "streams", "start", "batch", "mutants", "cli", "pages", "core")
@@ -83,8 +83,7 @@ def no_jvm_unless_marked(java_starts: Path | None) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def spark() -> SparkSession:
     """The session of this process; it stays for the next module."""
-    conf = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "2g"}
-    return spark_session("local[2]", conf, brief=True)
+    return shared_spark()
 
 
 @pytest.fixture(scope="session")

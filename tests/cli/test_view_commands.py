@@ -23,12 +23,12 @@ from causet.errors import BadInput, CausetError, printable
 from causet.formats.trace import write_trace
 from causet.live.aftermath import as_trace, reversals
 from causet.model import Event
-from causet.spark.start.session import spark_session
 from causet.view.page import view_of
 from causet.view.payload import Laid, fault_of
 from causet.view.report import Figure, Report, bars, heat
 from tests.helpers.commands import CAUSET, LOCAL, processes_below
 from tests.helpers.commands import causet_alone as run_causet
+from tests.helpers.sessions import shared_spark
 from tests.helpers.talk import TALK
 
 
@@ -286,7 +286,7 @@ def test_an_interrupted_demonstration_leaves_nothing_running(tmp_path: Path) -> 
 
 @pytest.mark.jvm
 def test_verify_and_audit_write_reports(tmp_path: Path, trace: Path) -> None:
-    spark_session("local[2]", {"spark.sql.shuffle.partitions": "4"})  # the one of the tests
+    shared_spark()
     assert called("verify", trace, "--report", tmp_path / "verdict.html").return_value == 1
     report = data_of((tmp_path / "verdict.html").read_text(encoding="utf-8"))["report"]
     assert report["verdict"]["status"] == "invalid"

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from causet.cli import cli
 from causet.errors import CausetError
-from causet.spark.start.session import spark_session
 from causet.stamp import sequence_of
+from tests.helpers.sessions import shared_spark
 from tests.helpers.streams import Message, Streams
 
 CAUSET = [sys.executable, "-c", "from causet.cli import main; main()"]
@@ -24,7 +24,7 @@ LOCAL = ["--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2"]
 
 def causet(*arguments: object) -> str:
     """What a command prints that ends well. It uses the Spark of the tests: none is started for it."""
-    spark_session("local[2]", {"spark.sql.shuffle.partitions": "4"})
+    shared_spark()
     words = [str(each) for each in arguments]
     done = CliRunner().invoke(cli, words, standalone_mode=False, catch_exceptions=False)
     assert done.return_value == 0, done.output
@@ -33,7 +33,7 @@ def causet(*arguments: object) -> str:
 
 def refused(*arguments: object) -> str:
     """What a command prints that refuses its input, with the Spark of the tests."""
-    spark_session("local[2]", {"spark.sql.shuffle.partitions": "4"})
+    shared_spark()
     done = CliRunner().invoke(cli, [str(each) for each in arguments], standalone_mode=False)
     assert isinstance(done.exception, CausetError), done.output
     return f"{done.output}causet: {done.exception}\n"
