@@ -4,13 +4,18 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test lint bench soak docs clean
+TESTS  := $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
+
+.PHONY: demo test quick lint bench soak docs clean
 
 demo: $(READY)
 	$(BIN)/causet demo
 
 test: $(READY)
-	$(BIN)/pytest -n auto -m "not soak"
+	$(TESTS) -m "not soak"
+
+quick: $(READY)
+	$(TESTS) -m "not soak" --no-jvm
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -21,7 +26,7 @@ bench: $(READY)
 	$(BIN)/python -m bench
 
 soak: $(READY)
-	$(BIN)/pytest -n auto -m soak
+	$(TESTS) -m soak
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

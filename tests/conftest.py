@@ -1,36 +1,114 @@
-"""One Spark for all tests that want one; a broker; and a machine without Java."""
+"""One Spark for all tests that want one; a broker; a machine without Java; and which tests start a JVM.
+
+Tests with one of the fixtures in `WITH_JVM` are marked `jvm`; those that start Spark by a command carry the
+mark themselves. With `--no-jvm` the others run, with a Java that reports its version and does nothing else: a
+test that starts it fails and is told to carry the mark.
+"""
 
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from causet.errors import BadInput
-from causet.live.broker import broker_jars, kafka_broker
 from causet.spark.start import archive
-from causet.spark.start.session import spark_session
+from tests.helpers.kafka import broker_or_skip
+from tests.helpers.scripts import SERVER, written
+from tests.helpers.sessions import shared_spark
+
+WITH_JVM = {"spark", "broker", "connect_server", "bare"}
+LONGEST = ("docs", "streams", "start", "batch", "mutants", "cli", "pages", "core")
+"""Folders whose files take longest: they come first, so that at the end no worker waits long for another."""
+NO_JAVA = """\
+#!/bin/sh
+if [ "$*" = "-version" ]; then echo 'openjdk version "17.0.0"' >&2; exit; fi
+echo "$@" >>"{started}"
+exit 1
+"""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--no-jvm", action="store_true", help="run only the tests that start no JVM")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if WITH_JVM & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.jvm)
+    if config.getoption("--no-jvm"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("jvm")])
+        items[:] = [item for item in items if not item.get_closest_marker("jvm")]
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    """A test's rank by its folder; within one, tests stay as they stand."""
+    room = item.path.parent.name
+    return LONGEST.index(room) if room in LONGEST else len(LONGEST)
+
+
+@pytest.fixture(scope="session")
+def java_starts(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path | None]:
+    """With `--no-jvm`, a file that notes every start of Java, of which there must be none."""
+    if not request.config.getoption("--no-jvm"):
+        yield None
+        return
+    home = tmp_path_factory.mktemp("java")
+    started = home / "started"
+    (home / "bin").mkdir()
+    (home / "bin" / "java").write_text(NO_JAVA.format(started=started))
+    (home / "bin" / "java").chmod(0o755)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("JAVA_HOME", str(home))
+        environment.setenv(archive.OFF, "1")
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def no_jvm_unless_marked(java_starts: Path | None) -> Iterator[None]:
+    yield
+    if java_starts is not None and java_starts.exists():
+        java_starts.unlink()
+        pytest.fail("this test starts a JVM: mark it `jvm`")
 
 
 @pytest.fixture(scope="module")
 def spark() -> SparkSession:
     """The session of this process; it stays for the next module."""
-    conf = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "2g"}
-    return spark_session("local[2]", conf, brief=True)
+    return shared_spark()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def broker() -> Iterator[str]:
-    """The address of a broker of our own; whoever cannot have one is told why."""
-    try:
-        broker_jars()
-    except BadInput as error:
-        pytest.skip(str(error))
-    with kafka_broker() as address:
+    """The address of a broker of our own, for all tests of this worker: they name their topics apart."""
+    with broker_or_skip() as address:
         yield address
+
+
+@pytest.fixture
+def connect_server(tmp_path: Path) -> Iterator[str]:
+    """The address of a server of Spark Connect, in a process of its own."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = subprocess.Popen(
+        [sys.executable, written(SERVER, tmp_path), str(port)],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout is not None
+    assert server.stdout.readline() == "ready\n"
+    yield f"sc://127.0.0.1:{port}"
+    server.communicate()
 
 
 @pytest.fixture

@@ -30,9 +30,9 @@ from causet.spark.batch.reach import EventKernel, RelationKernel
 from causet.spark.batch.vectors import causal_past, vector_clocks
 from causet.spark.skeleton.blobs import pack
 from causet.spark.skeleton.targets import Targets
-from tests.formats.test_shiviz import GOVECTOR, clocks_of, real
 from tests.helpers.logs import frame, many_logs, random_log, shuffled
 from tests.helpers.places import TRACES
+from tests.helpers.shiviz_logs import GOVECTOR, clocks_of, real
 
 
 class Slow:

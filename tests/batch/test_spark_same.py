@@ -22,10 +22,10 @@ from causet.spark.batch.order import order_events
 from causet.spark.batch.verify import verify
 from causet.spark.read.source import open_trace
 from causet.spark.write.folder import write_rows
-from tests.batch.test_spark_order import EVENTS, real_traces
 from tests.helpers.logs import many_logs
+from tests.helpers.orders import EVENTS, real_traces
 from tests.helpers.places import ROOT
-from tests.start.test_spark_session import LONG, connect_server  # noqa: F401 (a fixture)
+from tests.helpers.scripts import LONG
 
 ROWS = 997
 """Rows of a file here, so that there are many files."""
@@ -102,7 +102,9 @@ SMALL_TRACES = [path for path in sorted(EVENTS.glob("*.jsonl.gz")) if path.stat(
         for path in sorted(EVENTS.glob("*.jsonl.gz"))
     ],
 )
-def test_so_they_do_for_real_executions(spark: SparkSession, path: Path, tmp_path: Path) -> None:
+def test_partitions_of_real_executions_give_the_same_bytes(
+    spark: SparkSession, path: Path, tmp_path: Path
+) -> None:
     check_partitions(spark, path, tmp_path)
 
 
@@ -124,10 +126,7 @@ def check_elsewhere(spark: SparkSession, master: str, work: Path, *paths: Path) 
 
 
 def test_a_server_of_spark_connect_gives_the_same_bytes(
-    spark: SparkSession,
-    connect_server: str,  # noqa: F811
-    log: Path,
-    tmp_path: Path,
+    spark: SparkSession, connect_server: str, log: Path, tmp_path: Path
 ) -> None:
     check_elsewhere(spark, connect_server, tmp_path, log)
 
@@ -143,5 +142,5 @@ def test_executors_in_processes_of_their_own_give_the_same_bytes(
 
 @pytest.mark.soak
 @real_traces
-def test_so_they_do_for_all_real_executions(spark: SparkSession, tmp_path: Path) -> None:
+def test_executors_give_the_same_bytes_for_all_real_executions(spark: SparkSession, tmp_path: Path) -> None:
     check_elsewhere(spark, CLUSTER, tmp_path, *sorted(EVENTS.glob("*.jsonl.gz")))

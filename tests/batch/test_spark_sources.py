@@ -583,7 +583,7 @@ def test_values_that_have_no_one_type_are_variants(spark: SparkSession, tmp_path
             assert read == {name: value for name, value in extra.items() if name != "ints"}
 
 
-def test_too_many_fields(spark: SparkSession, tmp_path: Path) -> None:
+def test_more_fields_than_columns_can_be_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     write_trace(path, [Event("p", n, extra={f"x{n}": n}) for n in range(1, 1_002)])
     assert refusal(spark, path) == (
@@ -743,7 +743,7 @@ def test_a_marked_column_whose_text_is_no_json(spark: SparkSession, tmp_path: Pa
     )
 
 
-def test_damaged_parquet(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_damaged_parquet_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
     no, cut, flipped = (tmp_path / f"{name}.parquet" for name in ("no", "cut", "flipped"))
     no.write_text("hello, this is no Parquet file at all")
     table = pa.table({"process": [f"p{n}" for n in range(1_000)], "seq": list(range(1, 1_001))})
@@ -869,7 +869,7 @@ def test_file_order_is_the_order_of_the_files_as_given(
         assert found == [(f"p{number}", seq) for number in range(len(names)) for seq in range(1, 101)]
 
 
-def test_places_of_events(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_event_is_found_by_its_file_and_line(spark: SparkSession, tmp_path: Path) -> None:
     a, b, c = tmp_path / "a.jsonl", tmp_path / "b.jsonl.gz", tmp_path / "c.parquet"
     a.write_text(
         '\n{"process":"p","seq":11,"id":"q#1"}\n'
@@ -1055,7 +1055,7 @@ FULL = (
 )
 
 
-def test_a_full_disk(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_full_disk_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(

@@ -20,8 +20,8 @@ from causet.spark.batch import verify as verification
 from causet.spark.batch.verify import Verdict, verify
 from causet.spark.skeleton import skeleton
 from causet.spark.skeleton.census import take_census
-from tests.core.test_random_runs import random_execution
 from tests.helpers.logs import frame, many_logs, mutated, random_log, shuffled, together
+from tests.helpers.runs import random_execution
 
 
 def pairs(table: DataFrame) -> list[tuple[str, str]]:

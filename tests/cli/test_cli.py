@@ -247,7 +247,9 @@ def test_the_version_is_printed(causet: Run) -> None:
     ],
 )
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
-def test_exit_codes(causet: Run, code: int, arguments: str, as_json: bool) -> None:
+def test_the_exit_code_tells_the_verdict_as_text_and_as_json(
+    causet: Run, code: int, arguments: str, as_json: bool
+) -> None:
     done = causet(*arguments.split(), *(["--json"] if as_json else []))
     assert done.code == code
     assert "Traceback" not in done.err
@@ -527,7 +529,7 @@ def test_a_reader_that_leaves_after_one_line_hides_no_finding(tmp_path: Path, la
         ("simulate -p histories --set r9=maybe", 'must be on or off, not "maybe"'),
     ],
 )
-def test_bad_usage(refused: Refused, tmp_path: Path, arguments: str, told: str) -> None:
+def test_bad_usage_is_one_sentence(refused: Refused, tmp_path: Path, arguments: str, told: str) -> None:
     schedule(tmp_path, GOOD)
     assert told in refused(*arguments.split())
 

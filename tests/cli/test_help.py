@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from causet import Stamper
 from causet.cli import COMMANDS, cli
-from tests.docs.test_readme import repository, shop
 from tests.helpers.places import ROOT
+from tests.helpers.samples import repository, shop
 from tests.helpers.snippets import run_command
 
 ELSEWHERE = ("causet demo", "kafka://")
@@ -58,32 +59,42 @@ def test_every_option_has_help_that_is_a_full_phrase_with_its_default() -> None:
                     assert option.show_default or "default" in text, where
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> Path:
-    """With a file for every name that the examples use."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-    repository(tmp_path)
-    (tmp_path / "schedules").symlink_to(ROOT / "schedules")
-    for name in ("trace", "before", "after"):
-        seed = len(name)
-        made = f"causet simulate --protocol vector -n 4 -m 40 --seed {seed} -o {name}.jsonl"
-        assert run_command(made)[0] == 0
-    for made in ("trace.parquet", "messages.jsonl --to cloudevents"):
-        assert run_command(f"causet convert trace.jsonl -o {made}")[0] == 0
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a file for every name that the examples use."""
+    made = tmp_path_factory.mktemp("sample")
+    repository(made)
+    (made / "schedules").symlink_to(ROOT / "schedules")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(made)
+        for name in ("trace", "before", "after"):
+            seed = len(name)
+            line = f"causet simulate --protocol vector -n 4 -m 40 --seed {seed} -o {name}.jsonl"
+            assert run_command(line)[0] == 0
+        for output in ("trace.parquet", "messages.jsonl --to cloudevents"):
+            assert run_command(f"causet convert trace.jsonl -o {output}")[0] == 0
     for name in ("chord.log", "run.log"):
-        (tmp_path / name).write_text(LOG)
+        (made / name).write_text(LOG)
     resource = {"attributes": [{"key": "service.name", "value": {"stringValue": "shop"}}]}
     spans = {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": SPANS}]}]}
-    (tmp_path / "spans.json").write_text(json.dumps(spans))
-    (tmp_path / "orders.csv").write_text("order,reply_to,shop\n1,,a\n2,1,b\n")
-    write(tmp_path / "inbox/1.jsonl", shop(30))
+    (made / "spans.json").write_text(json.dumps(spans))
+    (made / "orders.csv").write_text("order,reply_to,shop\n1,,a\n2,1,b\n")
+    write(made / "inbox/1.jsonl", shop(30))
     parents: list[dict[str, Any]] = [
         {"id": "answer", "causationid": "question"},
         {"id": "question", "causationid": None},
     ]
-    write(tmp_path / "events/1.jsonl", parents)
-    return tmp_path
+    write(made / "events/1.jsonl", parents)
+    return made
+
+
+@pytest.fixture
+def folder(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> Path:
+    """A copy of the sample for one example, in which it runs."""
+    copy = shutil.copytree(sample, tmp_path / "here", symlinks=True)
+    monkeypatch.chdir(copy)
+    monkeypatch.setenv("COLUMNS", "100")
+    return copy
 
 
 def write(file: Path, rows: list[dict[str, Any]]) -> None:

@@ -144,14 +144,16 @@ def test_view_as_text_and_as_a_page(causet: Run, trace: Path, name: str, tmp_pat
 
 
 @pytest.mark.parametrize("output", ["out.log", "out.jsonl", "out.parquet", "out-messages.jsonl"])
-def test_convert(causet: Run, trace: Path, output: str) -> None:
+def test_convert_prints_hostile_names_escaped(causet: Run, trace: Path, output: str) -> None:
     form = ["--to", "cloudevents"] if "messages" in output else []
     assert causet("convert", trace, "-o", output, *form).code in (2, 3)
     assert causet("convert", trace, "-o", f"second-{output}", "--json", *form, data=True).code in (2, 3)
     assert causet("convert", trace, "-o", f"third-{output}", "--strict", *form).code == 2
 
 
-def test_a_shiviz_log(causet: Run, spark: SparkSession, name: str, tmp_path: Path) -> None:
+def test_a_shiviz_log_with_hostile_names_is_printed_escaped(
+    causet: Run, spark: SparkSession, name: str, tmp_path: Path
+) -> None:
     host = "".join(letter for letter in name if not letter.isspace())
     lines = [
         r"(?<host>\S*) (?<clock>{.*}) (?<event>.*)",
@@ -221,7 +223,9 @@ def schedule_of(name: str, extra: str = "") -> str:
 
 
 @pytest.mark.parametrize("protocol", ["none", "vector", "matrix", "histories", "merge"])
-def test_a_schedule(causet: Run, name: str, protocol: str, tmp_path: Path) -> None:
+def test_a_schedule_with_hostile_names_is_printed_escaped(
+    causet: Run, name: str, protocol: str, tmp_path: Path
+) -> None:
     schedule = tmp_path / "schedule.yaml"
     q, a = json.dumps(f"q{name}"), json.dumps(f"a{name}")
     for extra in ("", f"  - {{receive: {a}, at: {q}}}\n", f"  - {{lose: {a}, at: {q}}}\n"):
@@ -282,7 +286,9 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("fault", BROKEN)
-def test_what_is_refused(causet: Run, spark: SparkSession, name: str, fault: str, tmp_path: Path) -> None:
+def test_errors_about_a_broken_trace_escape_hostile_names(
+    causet: Run, spark: SparkSession, name: str, fault: str, tmp_path: Path
+) -> None:
     path = tmp_path / "trace.jsonl"
     path.write_text("".join(to_json(event) + "\n" for event in BROKEN[fault](name)), encoding="utf-8")
     for words in (

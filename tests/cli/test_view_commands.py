@@ -23,13 +23,13 @@ from causet.errors import BadInput, CausetError, printable
 from causet.formats.trace import write_trace
 from causet.live.aftermath import as_trace, reversals
 from causet.model import Event
-from causet.spark.start.session import spark_session
 from causet.view.page import judged_drawing
 from causet.view.payload import Drawing, fault_of
 from causet.view.report import Figure, Report, bars, heat
-from tests.pages.test_page import TALK
-from tests.streams.test_stream_commands import CAUSET, LOCAL, processes_below
-from tests.streams.test_stream_commands import causet_alone as run_causet
+from tests.helpers.commands import CAUSET, LOCAL, processes_below
+from tests.helpers.commands import causet_alone as run_causet
+from tests.helpers.sessions import shared_spark
+from tests.helpers.talk import TALK
 
 
 def called(*arguments: object) -> Result:
@@ -115,7 +115,7 @@ def test_a_bad_trace_gives_the_sentence_of_the_checks_and_no_page(
     assert not (tmp_path / "page.html").exists()
 
 
-def test_what_cannot_be_shown_is_said(trace: Path, tmp_path: Path) -> None:
+def test_a_trace_that_cannot_be_shown_is_one_sentence(trace: Path, tmp_path: Path) -> None:
     for options, said in (
         (["--only-process", "nobody"], "there is no process nobody"),
         (["--around", "nothing"], "there is no event nothing"),
@@ -253,12 +253,14 @@ def test_the_demonstration_ends_with_a_page_on_a_machine_with_python_only(bare: 
     assert execution["verdict"]["status"] == "valid"
 
 
+@pytest.mark.jvm
 @pytest.mark.soak
 def test_the_demonstration_through_kafka(tmp_path: Path) -> None:
     told = json.loads(run_causet("demo", "--kafka", "-o", tmp_path / "demo.html", "--json", *LOCAL))
     assert told["effects_before_causes"]["causet"] == 0 < told["effects_before_causes"]["time"]
 
 
+@pytest.mark.jvm
 @pytest.mark.soak
 def test_an_interrupted_demonstration_leaves_nothing_running(tmp_path: Path) -> None:
     before = set(Path("/tmp").glob("causet-demo-*"))
@@ -282,8 +284,9 @@ def test_an_interrupted_demonstration_leaves_nothing_running(tmp_path: Path) -> 
     assert not (tmp_path / "demo.html").exists()
 
 
+@pytest.mark.jvm
 def test_verify_and_audit_write_reports(tmp_path: Path, trace: Path) -> None:
-    spark_session("local[2]", {"spark.sql.shuffle.partitions": "4"})  # the one of the tests
+    shared_spark()
     assert called("verify", trace, "--report", tmp_path / "verdict.html").return_value == 1
     report = data_of((tmp_path / "verdict.html").read_text(encoding="utf-8"))["report"]
     assert report["verdict"]["status"] == "invalid"

@@ -284,7 +284,7 @@ def test_where_one_of_two_copies_is_lost_the_other_is_delivered() -> None:
     assert deliveries(result) == {("p2", "a"): 1}
 
 
-def test_who_waits_for_a_lost_message_is_not_the_one_to_blame() -> None:
+def test_a_process_that_waits_for_a_lost_message_is_not_blamed() -> None:
     steps = ("{send: a, from: p1, to: [p2]}", "{lose: a, at: p2}", "{send: b, from: p1, to: [p2]}")
     result = played(of(*steps, "drain"), "matrix")
     assert not result.stuck

@@ -198,7 +198,7 @@ def test_a_torn_last_line_never_counted(tmp_path: Path) -> None:
         Stamper("ben", file=file)
 
 
-def test_whoever_is_killed_never_uses_a_number_twice(tmp_path: Path) -> None:
+def test_a_killed_process_never_uses_a_number_twice(tmp_path: Path) -> None:
     """A process stamps and prints until it is killed, again and again: every number once, none left out."""
     program = textwrap.dedent(
         """

@@ -836,7 +836,7 @@ def forgery(what: str, stamp: Any, number: int = 1, **fields: Any) -> tuple[Proc
         ("merge, rc", Timestamp(2, 2**62, ())),
     ],
 )
-def test_who_learns_of_the_largest_number_there_can_be_stays_sound(what: str, stamp: Any) -> None:
+def test_the_largest_number_there_can_be_leaves_a_receiver_sound(what: str, stamp: Any) -> None:
     process, saved = forgery(what, stamp)
     with suppress(BadStamp):
         process.receive(process.load_packet(saved))

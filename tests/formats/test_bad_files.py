@@ -190,7 +190,7 @@ def test_folders_with_columns_in_their_names(spark: SparkSession, tmp_path: Path
     assert sorted((row.day, row.source, row.malformed) for row in rows) == [(1, "a", None), (2, None, "[]")]
 
 
-def test_still_lines_are_read_the_same(spark: SparkSession, tmp_path: Path) -> None:
+def test_lines_are_read_the_same_without_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, "x.jsonl", GOOD + b"\n[]\n" + GOOD)
     rows = still(spark, tmp_path / "in", "jsonl").collect()
     assert [row.malformed for row in rows] == [None, "[]", None]

@@ -104,7 +104,7 @@ def test_a_file_is_known_by_its_name_or_its_first_lines(
     assert detect(marked) == form
 
 
-def test_what_cannot_be_known_is_asked_for(tmp_path: Path) -> None:
+def test_what_convert_cannot_know_is_asked_for(tmp_path: Path) -> None:
     for name, text, said in (
         (
             "x.log",

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -28,13 +28,8 @@ from causet.formats.shiviz.write import write_shiviz
 from causet.formats.trace import read_trace, write_trace
 from causet.model import Event
 from tests.helpers.places import TRACES
+from tests.helpers.shiviz_logs import GOVECTOR, Clocks, clocks_of, real
 
-real = pytest.mark.skipif(
-    not (TRACES / "shiviz").is_dir(),
-    reason=f"no real logs in {TRACES / 'shiviz'}; set CAUSET_TRACES to the folder that has them",
-)
-
-GOVECTOR = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
 VOLDEMORT = (
     r"\[(?<date>\d{4}-\d{2}-\d{2} (\d{2}:){2}\d{2},\d{3}) (?<path>\S*)\] (?<priority>(INFO|WARN)) "
     r"(?<event>.*)\n(?<host>\S*) (?<clock>{.*})"
@@ -65,8 +60,6 @@ LOGS = {
     "blueprint-leaf.log": (GOVECTOR, None, "107/2/30"),
 }
 """Parser, delimiter, and events/hosts/cross edges of each execution."""
-
-Clocks = Mapping[tuple[str, int], Mapping[str, int]]
 
 
 def read(
@@ -138,16 +131,6 @@ def check_order(events: Sequence[Event], clocks: Clocks) -> None:
 
 
 # ---------------------------------------------------------------- real logs
-
-
-def clocks_of(text: str, parser: str) -> Clocks:
-    """The clocks of a log, found by Python's own expressions: these few are the same in both languages."""
-    expression = re.compile(parser.replace("(?<", "(?P<"), re.MULTILINE | re.ASCII)
-    return {
-        (match["host"], clock[match["host"]]): clock
-        for match in expression.finditer(text)
-        for clock in [json.loads(match["clock"])]
-    }
 
 
 @real

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from causet.check.oracle import judge
 from causet.formats.messages import messages_of
 from causet.model import Event
-from tests.core.test_random_runs import random_execution
+from tests.helpers.runs import random_execution
 
 SHAPES = ("matrix", "histories", "slow", "vector", "fifo")
 """Protocols whose runs have every shape of targets and groups between them, and one that delivers in no

@@ -29,7 +29,7 @@ def told(causes: Causes) -> list[dict[str, int] | None]:
 
 @given(st.lists(DEPS, max_size=6))
 @settings(deadline=None)
-def test_all_forms_say_the_same(deps: list[dict[str, int]]) -> None:
+def test_all_forms_of_causes_are_read_the_same(deps: list[dict[str, int]]) -> None:
     packed = pa.array([pack_deps(each) for each in deps], pa.binary())
     maps = pa.array([list(each.items()) for each in deps], pa.map_(pa.string(), pa.int64()))
     texts = pa.array([canonical(each) for each in deps], pa.string())

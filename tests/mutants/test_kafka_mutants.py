@@ -112,7 +112,7 @@ RELEASE = faults.test_a_topic_of_an_earlier_release_goes_on
 LARGE = faults.test_a_message_just_within_the_limit_is_taken
 ENTER = '            with producing(retry, f"causet-{self.query}", OPEN_AT_MOST, self.largest) as producer:\n'
 ASK = "                if self.batch <= progress.last_batch():"
-NO_OWNER = faults.test_who_withdraws_leaves_no_owner_unless_something_was_written
+NO_OWNER = faults.test_a_query_that_withdraws_leaves_no_owner_unless_it_has_written
 
 
 def sink_made_anew(broker: str) -> None:

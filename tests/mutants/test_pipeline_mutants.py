@@ -19,9 +19,9 @@ import pytest
 
 from causet.check.oracle import judge
 from causet.model import Event
-from tests.batch.test_spark_order import by_definition
 from tests.helpers.logs import many_logs, random_log
 from tests.helpers.mutating import Change, modules
+from tests.helpers.orders import by_definition
 
 MODULES = (
     "logs.tables",

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -20,6 +19,7 @@ from causet.view.page import page as page_of
 from causet.view.payload import Drawing
 from tests.helpers.browser import opened, running_browser, until
 from tests.helpers.places import TRACES
+from tests.helpers.talk import TALK, deliver, receive, send
 
 EVENTS = TRACES / "events"
 
@@ -28,36 +28,6 @@ EVENTS = TRACES / "events"
 def browser() -> Iterator[Browser]:
     with running_browser() as found:
         yield found
-
-
-def send(process: str, seq: int, message: str, *to: str, **more: Any) -> Event:
-    return Event(process, seq, "send", message=message, to=to, **more)
-
-
-def receive(process: str, seq: int, message: str, **more: Any) -> Event:
-    return Event(process, seq, "receive", message=message, **more)
-
-
-def deliver(process: str, seq: int, message: str, **more: Any) -> Event:
-    return Event(process, seq, "deliver", message=message, **more)
-
-
-TALK = [
-    # p1 ● a ──────────────────────────▶ p3: too late
-    # p2 ──▶ a ● b (an answer) ──▶ p3: delivered first
-    send("p1", 1, "a", "p2", "p3", time=10, text="question"),
-    receive("p2", 1, "a", time=20),
-    deliver("p2", 2, "a", time=21),
-    send("p2", 3, "b", "p3", time=5, text="answer, retry"),
-    receive("p3", 1, "b", time=30),
-    deliver("p3", 2, "b", time=31),
-    receive("p3", 3, "a", time=40),
-    deliver("p3", 4, "a", time=41),
-    Event("p1", 2, time=50, text="kill -9"),
-    Event("p1", 3, time=60, text="restart"),
-    Event("p4", 1, time=15, text="something else"),
-]
-"""Its only violation: p3 delivers b before a."""
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,9 +24,9 @@ from causet.cli.shared import progress
 from causet.cli.shared.spark import settings_of_spark
 from causet.errors import BadInput
 from causet.spark.start import archive, daemon, java
+from tests.helpers.scripts import LONG, written
 
-LONG = 600
-"""Seconds that nothing here takes, on however busy a machine."""
+pytestmark = pytest.mark.jvm  # most of these start one, by a command
 
 SUMS = """
 import os
@@ -103,24 +102,6 @@ def job(master, conf, sleep):
 
 causet.cli.main()
 """
-
-SERVER = """
-import sys
-from causet.spark.start.session import spark_session
-spark_session("local[2]", {
-    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-    "spark.connect.grpc.binding.port": sys.argv[1],
-})
-print("ready", flush=True)
-sys.stdin.read()
-"""
-
-
-def written(script: str, folder: Path) -> Path:
-    """A file: where there is none, PySpark takes a process without gRPC for its own doctests, and exits."""
-    path = folder / "script.py"
-    path.write_text(script)
-    return path
 
 
 def run(script: str, *arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -295,7 +276,7 @@ print(spark_session("local[1]", {"spark.driver.extraJavaOptions": options}).rang
     assert (without.stdout, without.stderr) == ("3\n", "")
 
 
-def test_a_second_process_leaves_the_making_of_the_archive_to_the_first(
+def test_only_one_process_at_a_time_makes_the_archive(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = archive_in(tmp_path, monkeypatch)
@@ -433,23 +414,6 @@ def marked(mark: str) -> list[int]:
             if ours and b"causet.spark.training" not in (folder / "cmdline").read_bytes():
                 found.append(int(folder.name))
     return found
-
-
-@pytest.fixture
-def connect_server(tmp_path: Path) -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    server = subprocess.Popen(
-        [sys.executable, written(SERVER, tmp_path), str(port)],
-        cwd=tmp_path,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert server.stdout is not None
-    assert server.stdout.readline() == "ready\n"
-    yield f"sc://127.0.0.1:{port}"
-    server.communicate()
 
 
 def test_a_server_of_spark_connect_serves_as_well(connect_server: str, tmp_path: Path) -> None:

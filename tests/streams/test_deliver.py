@@ -3,61 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.query import StreamingQuery
 
-from causet.delivery import Delivery
 from causet.errors import BadInput
 from causet.spark import deliver
-from causet.stamp import deps_of, pack_deps, sequence_of
+from causet.stamp import deps_of, pack_deps
+from tests.helpers.deliveries import by_engine, finish, in_order, told
 from tests.helpers.streams import SCHEMA, Message, Streams, write_files
 
 LONG = "1000 days"
 STATUS_OF = {"flag": "flagged", "divert": "diverted"}
-
-
-def by_engine(messages: Sequence[Message], policy: str) -> dict[tuple[str, str], tuple[str, dict[str, int]]]:
-    """For each receiver and message what the pure engine makes of it when all is there at once."""
-    engines: dict[str, Delivery[str]] = {}
-    for message in messages:
-        engine = engines.setdefault(
-            message["receiver"], Delivery(policy, None if policy == "wait" else 10**9)
-        )
-        engine.offer(message["source"], sequence_of(message), deps_of(message), message["subject"], 0)
-    return {
-        (receiver, each.payload): (each.status, each.missing)
-        for receiver, engine in engines.items()
-        for each in engine.take(0, ended=True)
-    }
-
-
-def told(rows: Iterable[Row]) -> dict[tuple[str, str], tuple[str, dict[str, int]]]:
-    found: dict[tuple[str, str], tuple[str, dict[str, int]]] = {}
-    for row in rows:
-        assert (row.receiver, row.subject) not in found, "once"
-        found[row.receiver, row.subject] = (row.status, row.missing)
-    return found
-
-
-def in_order(rows: Iterable[Row]) -> dict[str, list[str]]:
-    """For each receiver its messages by index, which has no gap."""
-    delivered: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    for row in rows:
-        if row.status == "diverted":
-            assert row["index"] is None
-        else:
-            delivered[row.receiver].append((row["index"], row.subject))
-    for each in delivered.values():
-        each.sort()
-        assert [index for index, _ in each] == list(range(len(each)))
-    return {receiver: [subject for _, subject in each] for receiver, each in delivered.items()}
 
 
 def streamed(spark: SparkSession, folder: Path, transform: Any, schema: str = SCHEMA) -> list[Row]:
@@ -73,13 +34,6 @@ def streamed(spark: SparkSession, folder: Path, transform: Any, schema: str = SC
     )
     finish(query)
     return rows
-
-
-def finish(query: StreamingQuery, seconds: int = 300) -> None:
-    try:
-        assert query.awaitTermination(seconds), "the stream did not end"
-    finally:
-        query.stop()
 
 
 def frame(spark: SparkSession, messages: Sequence[Message]) -> DataFrame:
@@ -118,7 +72,9 @@ def test_a_stream_gives_the_same_rows_and_statuses_as_the_batch(
     assert streams.violations(in_order(rows)) == 0
 
 
-def test_one_row_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stream_of_one_row_per_batch_gives_what_the_engine_gives(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     streams = Streams(seed=300, runs=1, most=8)
     messages = streams.damaged(3, loss=0)
     write_files(tmp_path / "in", messages, 1)
@@ -214,7 +170,7 @@ def test_causes_may_be_text_a_map_or_packed(spark: SparkSession) -> None:
         assert told(found) == expected
 
 
-def test_parents_by_id(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_message_waits_for_the_parent_that_its_id_names(spark: SparkSession, tmp_path: Path) -> None:
     """No numbers at all: a message waits for the one that caused it."""
     schema = "id string, causationid string, subject string, receiver string"
     made = [
@@ -284,7 +240,9 @@ def test_what_is_no_message_goes_by_the_side_with_the_reason_and_the_rest_goes_o
         ({"missing": "wait", "buckets": 0}, "there can be 1 to"),
     ],
 )
-def test_what_cannot_be_asked(spark: SparkSession, arguments: dict[str, Any], said: str) -> None:
+def test_arguments_of_deliver_that_make_no_sense_are_named(
+    spark: SparkSession, arguments: dict[str, Any], said: str
+) -> None:
     rows = spark.createDataFrame([], "source string, sequence long, causaldeps string")
     with pytest.raises(BadInput, match=said):
         rows.transform(deliver(**arguments))

@@ -30,10 +30,10 @@ from causet.spark.streams.parquet import ToFiles, arrow_schema, buckets_of, is_p
 from causet.spark.streams.running import Progress, run
 from causet.spark.streams.state import SEGMENT_BITS, Segments, as_blobs
 from causet.stamp import HEARTBEAT
+from tests.helpers.clocked import SCHEMA as MERGED
+from tests.helpers.clocked import Network
+from tests.helpers.deliveries import by_engine, in_order, told
 from tests.helpers.streams import SENT, Streams, write_parquet
-from tests.streams.test_deliver import by_engine, in_order, told
-from tests.streams.test_merge import SCHEMA as MERGED
-from tests.streams.test_merge import Network
 
 TIMED = pa.schema(
     [

@@ -25,9 +25,9 @@ import pytest
 from causet.errors import BadInput
 from causet.live.broker import Broker, broker_jars, restartable_broker
 from causet.spark.streams.kafka.client import client
+from tests.helpers.commands import check_rows, rows_in
 from tests.helpers.places import ROOT
 from tests.helpers.streams import Message, Streams, write_files, write_parquet
-from tests.streams.test_stream_commands import check_rows, rows_in
 
 MEDIA = ("files", "Parquet", "Kafka")
 EXACT = "exact"

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -25,23 +24,8 @@ from causet.spark.streams.kafka.gaps import read_gaps
 from causet.spark.streams.kafka.sink import KafkaSink
 from causet.spark.streams.kafka.source import KafkaReader, read_kafka
 from causet.spark.streams.pack import FAULT, SIZE
-from tests.streams.test_stream_commands import LOCAL, causet
-
-PRODUCER = """
-import json, sys
-from confluent_kafka import Producer
-from causet.stamp import to_binary
-servers, topic, file, mode = sys.argv[1:]
-producer = Producer({"bootstrap.servers": servers})
-for line in open(file):
-    envelope = json.loads(line)
-    if mode == "binary":
-        headers, value = to_binary(envelope)
-        producer.produce(topic, value, envelope["source"].encode(), headers=headers)
-    else:
-        producer.produce(topic, line.strip().encode(), envelope["source"].encode())
-producer.flush()
-"""
+from tests.helpers.commands import LOCAL, causet
+from tests.helpers.kafka import create, publish, read
 
 
 def chat(seed: int, count: int, now: list[int]) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
@@ -64,58 +48,6 @@ def chat(seed: int, count: int, now: list[int]) -> tuple[list[dict[str, Any]], l
                 causes.append((heard["subject"], f"m{number}"))
         made.append(people[name].stamp({"text": f"{number} ü"}, subject=f"m{number}"))
     return made, causes
-
-
-def publish(broker: str, topic: str, envelopes: Sequence[dict[str, Any]], folder: Path) -> None:
-    """Every source is a process of its own, half of them in binary mode."""
-    processes = []
-    for number, name in enumerate(sorted({each["source"] for each in envelopes})):
-        file = folder / f"{topic}-{name}.jsonl"
-        file.write_text("".join(json.dumps(each) + "\n" for each in envelopes if each["source"] == name))
-        mode = "binary" if number % 2 else "structured"
-        processes.append(subprocess.Popen([sys.executable, "-c", PRODUCER, broker, topic, str(file), mode]))
-    assert [process.wait(60) for process in processes] == [0] * len(processes)
-
-
-def read(broker: str, topic: str) -> list[dict[str, str]]:
-    """What a reader sees that takes only what is committed: the headers of each message."""
-    kafka = client()
-    consumer = kafka.Consumer(
-        {
-            "bootstrap.servers": broker,
-            "group.id": f"reader of {topic}",
-            "auto.offset.reset": "earliest",
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-        }
-    )
-    places = [
-        kafka.TopicPartition(topic, number, 0)
-        for number in consumer.list_topics(topic, 10).topics[topic].partitions
-    ]
-    consumer.assign(places)
-    found: list[dict[str, str]] = []
-    ended = 0
-    while ended < len(places):
-        message = consumer.poll(10)
-        assert message is not None
-        if message.error():
-            assert message.error().code() == kafka.KafkaError._PARTITION_EOF
-            ended += 1
-            continue
-        headers = {name: value.decode() for name, value in message.headers()}
-        if "ce_subject" not in headers and message.value() is not None:
-            headers["ce_subject"] = json.loads(message.value())["subject"]
-        found.append(headers)
-    consumer.close()
-    return found
-
-
-def create(broker: str, topic: str) -> None:
-    topics: Any = import_module("confluent_kafka.admin")
-    admin = topics.AdminClient({"bootstrap.servers": broker})
-    for future in admin.create_topics([topics.NewTopic(topic, 3)]).values():
-        future.result(20)
 
 
 def check(
@@ -201,7 +133,7 @@ def test_merge_from_a_topic(broker: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["kafka://", "kafka://host/topic", "kafka://host:x/topic", "kafka://host:1/"]
 )
-def test_addresses(text: str) -> None:
+def test_an_address_of_a_topic_is_complete_or_refused(text: str) -> None:
     with pytest.raises(BadInput, match="write kafka://host:port/topic"):
         Address.parse(text)
     assert Address.parse("folder") is None

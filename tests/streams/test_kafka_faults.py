@@ -655,7 +655,7 @@ def test_a_sink_that_was_made_anew_is_refused(broker: str, which: str) -> None:
         target.check(target.query, fresh=False)
 
 
-def test_who_withdraws_leaves_no_owner_unless_something_was_written(broker: str) -> None:
+def test_a_query_that_withdraws_leaves_no_owner_unless_it_has_written(broker: str) -> None:
     target = sink(broker)
     target.withdraw()
     KafkaSink(Address(broker, (target.topic,))).check("another", fresh=True)

@@ -21,8 +21,10 @@ from causet.errors import BadInput
 from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.file_sink import FileSink
 from causet.spark.streams.json_lines import columns_in, parsed
+from tests.helpers.commands import causet, rows_in
 from tests.helpers.streams import write_files
-from tests.streams.test_stream_commands import causet, rows_in
+
+pytestmark = pytest.mark.jvm  # nearly all of these run a query, by a command
 
 SMALL = ["--buckets", 2, "--json"]
 ONE, TWO = '{"source":"a","sequence":1}', '{"source":"a","sequence":2}'
@@ -147,7 +149,7 @@ def test_what_is_held_is_explained_though_the_column_of_parents_has_another_name
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_who_follows_a_source_finishes_its_batch_when_interrupted_and_closes_the_books(
+def test_an_interrupted_query_finishes_its_batch_and_its_books_balance(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     inbox = write_files(tmp_path / "in", [message("a", 1), message("a", 3)], 10)
@@ -212,7 +214,7 @@ def test_half_of_a_surrogate_pair_is_not_text(tmp_path: Path) -> None:
     assert problems == {"has half of a surrogate pair, which is not text"}
 
 
-def test_what_cannot_be_a_sink_or_a_source_is_said(tmp_path: Path) -> None:
+def test_an_address_that_cannot_be_a_sink_or_a_source_is_refused(tmp_path: Path) -> None:
     inbox = write_files(tmp_path / "in", [message("a", 1, malformed=7)], 10)
     file = inbox / "00000.jsonl"
     with pytest.raises(BadInput, match=r"00000\.jsonl is a file; name a folder to write"):

@@ -14,57 +14,24 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 
-from causet.cli import cli
 from causet.cli.shared.spark import for_streams
-from causet.spark.start.session import spark_session
 from causet.stamp import sequence_of
-from tests.helpers.streams import Message, Streams, write_files, write_parquet
-from tests.streams.test_merge import Network
+from tests.helpers.clocked import Network
+from tests.helpers.commands import (
+    CAUSET,
+    LOCAL,
+    causet,
+    causet_alone,
+    check_rows,
+    processes_below,
+    refused,
+    rows_in,
+)
+from tests.helpers.streams import Streams, write_files, write_parquet
 
-CAUSET = [sys.executable, "-c", "from causet.cli import main; main()"]
-LOCAL = ["--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2"]
-
-
-def causet(*arguments: object) -> str:
-    """What a command prints that ends well. It uses the Spark of the tests: none is started for it."""
-    spark_session("local[2]", {"spark.sql.shuffle.partitions": "4"})
-    words = [str(each) for each in arguments]
-    done = CliRunner().invoke(cli, words, standalone_mode=False, catch_exceptions=False)
-    assert done.return_value == 0, done.output
-    return done.stdout
-
-
-def causet_alone(*arguments: object, code: int = 0) -> str:
-    """What a command prints that is a process of its own."""
-    done = subprocess.run(
-        [*CAUSET, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + (done.stderr if code else "")
-
-
-def rows_in(folder: Path) -> list[dict[str, Any]]:
-    """What any reader finds that lists the files."""
-    if any(folder.glob("*.parquet")):
-        return [row for file in sorted(folder.glob("*.parquet")) for row in pq.read_table(file).to_pylist()]
-    texts = [file.read_text() for file in sorted(folder.glob("*.jsonl"))]
-    return [json.loads(line) for text in texts for line in text.splitlines()]
-
-
-def check_rows(rows: Sequence[dict[str, Any]], messages: Sequence[Message], streams: Streams) -> None:
-    """Every message once, indexes without a gap and in the order of the files, no violation."""
-    delivered: dict[str, list[str]] = {}
-    for row in rows:
-        mine = delivered.setdefault(row["receiver"], [])
-        assert row["index"] == len(mine)
-        mine.append(row["subject"])
-    found = sorted((row["receiver"], row["source"], int(row["sequence"])) for row in rows)
-    assert found == sorted({(each["receiver"], each["source"], sequence_of(each)) for each in messages})
-    assert streams.violations(delivered) == 0
+pytestmark = pytest.mark.jvm  # nearly all of these run a query, by a command
 
 
 def test_deliver_in_two_runs_with_bad_lines_and_what_is_held_explained(tmp_path: Path) -> None:
@@ -195,10 +162,21 @@ def test_bad_input_is_one_sentence(
     (tmp_path / "picture.jsonl").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\n")
     (tmp_path / "trace.jsonl").write_text('{"process": "p1", "seq": 1, "kind": "local"}\n')
     write_files(tmp_path / "in", [{"source": "a", "sequence": "1", "causaldeps": "{}"}], 1)
-    told = causet_alone(*arguments, *([] if arguments[0] == "explain" else LOCAL), code=2)
-    (line,) = told.strip().splitlines()
+    (line,) = refused(*arguments).strip().splitlines()
     assert line.startswith("causet: ") and said in line
     assert not (tmp_path / "out").exists() and not (tmp_path / "out-diverted").exists()
+
+
+@pytest.mark.parametrize("missing", [["--missing", "flag"], ["--missing", "wait", "--by", "who"]])
+def test_bad_input_ends_a_process_with_2_and_nothing_but_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: list[str]
+) -> None:
+    """The first is refused before Spark starts, the second after."""
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path / "in", [{"source": "a", "sequence": "1", "causaldeps": "{}"}], 1)
+    told = causet_alone("deliver", "in", "out", *missing, *LOCAL, code=2)
+    assert told.startswith("causet: ") and told.count("\n") == 1
+    assert not (tmp_path / "out").exists()
 
 
 def test_numbers_of_several_receivers_taken_for_copies_are_told(tmp_path: Path) -> None:
@@ -256,27 +234,6 @@ def test_killed_between_writing_and_committing_everything_is_there_once(tmp_path
     after = {file.name: file.read_bytes() for file in (tmp_path / "out").glob("batch-0000000001-*")}
     assert after == before, "run again, a batch gives the same rows"
     check_rows(rows_in(tmp_path / "out"), messages, streams)
-
-
-def processes_below(pid: int) -> list[tuple[int, str]]:
-    """The descendants of a process, and their command lines."""
-    parents: dict[int, list[int]] = {}
-    words: dict[int, str] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            stat = (folder / "stat").read_text()
-            words[int(folder.name)] = (
-                (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            )
-        except OSError:
-            continue
-        parents.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(folder.name))
-    found, todo = [], [pid]
-    while todo:
-        for child in parents.get(todo.pop(), []):
-            found.append((child, words.get(child, "")))
-            todo.append(child)
-    return found
 
 
 def victims_below(pid: int, whom: str) -> list[int]:

@@ -21,9 +21,9 @@ from causet.spark.streams import query as querying
 from causet.spark.streams.checkpoint import Checkpoint, default_checkpoint
 from causet.spark.streams.file_sink import MARK, FileSink, owner_of
 from causet.spark.streams.kafka.sink import KafkaSink
+from tests.helpers.commands import causet, rows_in
+from tests.helpers.kafka import create, publish, read
 from tests.helpers.streams import write_files, write_parquet
-from tests.streams.test_kafka import create, publish, read
-from tests.streams.test_stream_commands import causet, rows_in
 
 SMALL = ["--buckets", 2, "--files-per-batch", 1, "--json"]
 
@@ -54,6 +54,7 @@ def bytes_in(folder: Path) -> dict[str, bytes]:
 # ---------------------------------------------------------------- settings
 
 
+@pytest.mark.jvm
 def test_a_batch_that_was_written_is_run_again_with_the_settings_it_was_planned_with(tmp_path: Path) -> None:
     """The message is in the sink as flagged. Started again with divert, the command must not tell that it was
     diverted, nor take it away."""
@@ -80,7 +81,8 @@ def test_a_batch_that_was_written_is_run_again_with_the_settings_it_was_planned_
     assert [row["source"] for row in rows_in(tmp_path / "out-diverted")] == ["x"]
 
 
-def test_a_merge_too(tmp_path: Path) -> None:
+@pytest.mark.jvm
+def test_a_planned_batch_of_merge_keeps_the_settings_that_it_was_planned_with(tmp_path: Path) -> None:
     """With another ε and without b more is released, by a batch of its own; the first one stays."""
     now = 1_700_000_000_000
     lines = [{"source": "a", "sequence": n, "rc": now + 10 * n, "r": now + 10 * n} for n in range(1, 9)]
@@ -163,6 +165,7 @@ def test_what_is_refused_leaves_nothing_of_a_folder_with_something_in_it(tmp_pat
     assert [each.name for each in (tmp_path / "out").iterdir()] == ["notes"]
 
 
+@pytest.mark.jvm
 def test_two_checkpoints_one_sink_and_a_lost_checkpoint_are_refused(tmp_path: Path) -> None:
     inbox = write_files(tmp_path / "in", [{"source": "a", "sequence": "1", "causaldeps": "{}"}], 1)
     command = ["deliver", inbox, tmp_path / "out", "--missing", "wait", *SMALL]
@@ -178,6 +181,7 @@ def test_two_checkpoints_one_sink_and_a_lost_checkpoint_are_refused(tmp_path: Pa
     assert bytes_in(tmp_path / "out") == before and not (tmp_path / "state").exists()
 
 
+@pytest.mark.jvm
 def test_a_sink_that_was_made_anew_is_refused(tmp_path: Path) -> None:
     inbox = write_files(tmp_path / "in", [{"source": "a", "sequence": "1", "causaldeps": "{}"}], 1)
     command = ["deliver", inbox, tmp_path / "out", "--missing", "wait", *SMALL]
@@ -290,6 +294,7 @@ def test_where_a_checkpoint_is_if_none_is_named(tmp_path: Path, monkeypatch: pyt
     assert default_checkpoint(*asked[0]).parent == tmp_path / "home/.local/state/causet"
 
 
+@pytest.mark.jvm
 def test_a_first_start_that_is_refused_leaves_no_checkpoint(tmp_path: Path) -> None:
     inbox = write_files(tmp_path / "in", [{"source": "a", "sequence": "1", "causaldeps": "{}"}], 1)
     (tmp_path / "mine").mkdir()
@@ -304,6 +309,7 @@ def test_a_first_start_that_is_refused_leaves_no_checkpoint(tmp_path: Path) -> N
 # ---------------------------------------------------------------- books
 
 
+@pytest.mark.jvm
 def test_books_that_do_not_balance_are_said_and_end_with_2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -315,6 +321,7 @@ def test_books_that_do_not_balance_are_said_and_end_with_2(
         causet("deliver", inbox, tmp_path / "out", "--missing", "wait", *SMALL)
 
 
+@pytest.mark.jvm
 def test_every_batch_is_counted_once_however_few_spark_remembers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -347,6 +354,7 @@ def damaged(folder: Path) -> Path:
     return bad
 
 
+@pytest.mark.jvm
 def test_a_file_that_cannot_be_read_is_named_once_and_the_rest_goes_on(tmp_path: Path) -> None:
     bad = damaged(tmp_path / "in")
     command = ["deliver", tmp_path / "in", tmp_path / "out", "--missing", "wait", *SMALL]
@@ -361,6 +369,7 @@ def test_a_file_that_cannot_be_read_is_named_once_and_the_rest_goes_on(tmp_path:
     assert len(rows_in(tmp_path / "out-diverted")) == 1
 
 
+@pytest.mark.jvm
 def test_a_batch_that_is_run_again_uses_the_verdict_though_the_file_is_gone(tmp_path: Path) -> None:
     bad = damaged(tmp_path / "in")
     command = ["deliver", tmp_path / "in", tmp_path / "out", "--missing", "wait", *SMALL]
@@ -377,6 +386,7 @@ def test_a_batch_that_is_run_again_uses_the_verdict_though_the_file_is_gone(tmp_
     assert [row["source"] for row in rows_in(tmp_path / "out")] == ["a", "b"]
 
 
+@pytest.mark.jvm
 def test_a_verdict_is_written_down_before_its_batch_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -395,6 +405,7 @@ def test_a_verdict_is_written_down_before_its_batch_runs(
     assert [list(each) for each in seen] == [[str(bad)]]
 
 
+@pytest.mark.jvm
 def test_strict_stops_at_a_file_that_cannot_be_read_until_it_is_taken_away(tmp_path: Path) -> None:
     bad = damaged(tmp_path / "in")
     command = ["deliver", tmp_path / "in", tmp_path / "out", "--missing", "wait", "--checkpoint"]
