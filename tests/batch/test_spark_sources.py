@@ -776,16 +776,16 @@ def test_files_whose_columns_do_not_fit_together(spark: SparkSession, tmp_path: 
 
     a, b = pair({"x": [1]}, {"x": ["s"]})
     assert refusal(spark, a, b) == (
-        f'{a} and {b} do not fit together: the field "x" is bigint in one and string in the other'
+        f'{a} and {b} do not match: field "x" is bigint in one and string in the other'
     )
     lines = tmp_path / "c.jsonl"
     write_trace(lines, [Event("p", 3, extra={"x": [1]})])
     assert refusal(spark, lines, b) == (
-        f'{lines} and {b} do not fit together: the field "x" is array<bigint> in one and string in the other'
+        f'{lines} and {b} do not match: field "x" is array<bigint> in one and string in the other'
     )
     micros, nanos = (pa.array([1], pa.timestamp(unit)) for unit in ("us", "ns"))
     assert refusal(spark, *pair({"time": micros}, {"time": nanos})) == (
-        f"{b} and {a} do not fit together: the times are in ns in one and in us in the other"
+        f"{b} and {a} do not match: times are in ns in one and in us in the other"
     )
     assert refusal(spark, *pair({"x": [1.5]}, {"x": [2**53 + 1]})) == (
         f'{b}, row 1: field "x": others are floats, and 9007199254740993 has no exact float; use one kind'
@@ -1082,7 +1082,7 @@ def test_a_full_disk_by_what_spark_says_of_it(
             "Job aborted.\nCaused by: java.io.IOException: No space left on device\n\tat x"
         )
 
-    monkeypatch.setattr(sinks, "_write", full)
+    monkeypatch.setattr(sinks, "write_files", full)
     assert told(lambda: write_rows(rows, tmp_path / "out", "parquet")) == f"{tmp_path}/out {FULL}"
     assert list(tmp_path.iterdir()) == []
 

@@ -145,8 +145,7 @@ def common_types(parts: Sequence[Part]) -> dict[str, DataType]:
     if len(units) > 1:
         (one, file), (other, other_file), *_ = sorted(units.items())
         raise BadInput(
-            f"{file} and {other_file} do not fit together: the times are in {one} in one and in {other} in "
-            "the other"
+            f"{file} and {other_file} do not match: times are in {one} in one and in {other} in the other"
         )
     names = [name for name in FIELDS if name in types] + [name for name in types if name not in FIELDS]
     return {name: filled(types[name]) for name in names}
