@@ -200,7 +200,7 @@ def test_batches_lines_and_single_events_in_several_files(tmp_path: Path) -> Non
         (event("a", "1", sequence="1", causaldeps='{"b":-1}'), "must be an object of source and sequence"),
         (event("a", "1", sequence="1", causaldeps='{"b":true}'), "must be an object of source and sequence"),
         (event("a", "1", receiver=1), 'field "receiver" must be a string, not 1'),
-        (event("ok", "1", subject="other"), 'another event "ok/1" stands in'),
+        (event("ok", "1", subject="other"), 'another event "ok/1" is in'),
     ],
 )
 def test_what_is_no_cloudevent_is_refused_with_its_line(bad: object, said: str, tmp_path: Path) -> None:

@@ -528,7 +528,7 @@ def test_columns_of_others_are_kept_as_plain_values(tmp_path: Path) -> None:
         ),
         (
             {"process": ["p", "p"], "seq": [1, 1]},
-            'row 2: field "seq": an event with process and seq "p", 1 stands',
+            'row 2: two events have process "p" and seq 1',
         ),
     ],
 )

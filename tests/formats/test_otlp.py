@@ -277,7 +277,7 @@ def test_what_is_no_document_is_refused(tmp_path: Path) -> None:
         with pytest.raises(BadInput, match=said):
             read_otlp([path])
     different = document(web=[span("a", 1, 2), span("a", 1, 3)])
-    assert f'another span with the ids "{T}.a" stands in' in refusal(tmp_path, different)
+    assert f'another span with the ids "{T}.a" is in' in refusal(tmp_path, different)
 
 
 def test_spans_that_are_each_others_parents_are_a_cycle(tmp_path: Path) -> None:
