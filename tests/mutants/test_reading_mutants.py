@@ -21,8 +21,8 @@ from tests.helpers.mutating import Change, modules
 NAMES = (
     "streams.parquet",
     "streams.json_lines",
-    "streams.verdicts",
     "streams.file_source",
+    "streams.verdicts",
 )
 Check = Callable[[dict[str, Any], Path, SparkSession | None], None]
 COLUMNS = T.StructType([T.StructField("a", T.StringType()), T.StructField("n", T.IntegerType())])
@@ -68,7 +68,7 @@ def check_verdicts(made: dict[str, Any], folder: Path, spark: SparkSession | Non
     (home / "empty").touch()
     found = examine([home / name for name in (*tables, "empty", "gone")], "parquet", COLUMNS)
     assert list(found) == [str(home / name) for name in ("wide", "other", "not UTF-8", "twice", "empty")]
-    assert found[str(home / "wide")] == "column 'n' is int64, and was int32 before"
+    assert found[str(home / "wide")] == 'column "n" is int64, and was int32 before'
 
     blob = made["streams.verdicts"].unreadable_rows(OUT, {"/in/\x1b": "why"})
     (row,) = pa.ipc.open_stream(blob).read_all().to_pylist()
@@ -181,7 +181,13 @@ MUTANTS = [
         ("verdicts", "verdicts", "(pa.ArrowException, KeyError)", "pa.ArrowException", "no column twice"),
         ("verdicts", "verdicts", "(EOFError, zlib.error)", "zlib.error", "a cut file is damaged"),
         ("verdicts", "verdicts", "[[]] *", "[None] *", "missing is an empty map"),
-        ("verdicts", "verdicts", "else printable(part)", "else part", "names are fit for a terminal"),
+        (
+            "verdicts",
+            "file_source",
+            "printable(part) if not part.isprintable() else part",
+            "part",
+            "names are fit for a terminal",
+        ),
         ("verdicts", "parquet", " or _width(found) > _width(wanted)", "", "no column gets wider"),
         ("verdicts", "parquet", "_kind(found) != _kind(wanted) or ", "", "no column changes its kind"),
         ("files", "file_source", 'part.startswith(".") or ', "", "a dot hides"),
