@@ -126,7 +126,7 @@ LINES: list[tuple[bytes, str | None, str | None]] = [
     (b'{"a":"x"},{"a":"y"}', None, "has more than one JSON value"),
     (b'{"a":"x"} more', None, "is not JSON"),
     (b'{"a":"\xff"}', None, "is not UTF-8"),
-    (b'{"a":"x","n":"y"}', None, "field 'n': y does not fit the column's type bigint"),
+    (b'{"a":"x","n":"y"}', None, 'field "n": y does not fit the column\'s type bigint'),
     (DEEP, None, "is nested deeper than 50 levels"),
     (rb'{"a":"\ud83d\ude00"}', "\U0001f600", None),
     (rb'{"a":"\ud83d\n\ude00"}', None, HALF),
