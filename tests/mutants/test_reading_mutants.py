@@ -21,8 +21,8 @@ from tests.helpers.mutating import Change, modules
 NAMES = (
     "streams.parquet",
     "streams.json_lines",
-    "streams.verdicts",
     "streams.file_source",
+    "streams.verdicts",
 )
 Check = Callable[[dict[str, Any], Path, SparkSession | None], None]
 COLUMNS = T.StructType([T.StructField("a", T.StringType()), T.StructField("n", T.IntegerType())])
@@ -181,7 +181,13 @@ MUTANTS = [
         ("verdicts", "verdicts", "(pa.ArrowException, KeyError)", "pa.ArrowException", "no column twice"),
         ("verdicts", "verdicts", "(EOFError, zlib.error)", "zlib.error", "a cut file is damaged"),
         ("verdicts", "verdicts", "[[]] *", "[None] *", "missing is an empty map"),
-        ("verdicts", "verdicts", "else printable(part)", "else part", "names are fit for a terminal"),
+        (
+            "verdicts",
+            "file_source",
+            "printable(part) if not part.isprintable() else part",
+            "part",
+            "names are fit for a terminal",
+        ),
         ("verdicts", "parquet", " or _width(found) > _width(wanted)", "", "no column gets wider"),
         ("verdicts", "parquet", "_kind(found) != _kind(wanted) or ", "", "no column changes its kind"),
         ("files", "file_source", 'part.startswith(".") or ', "", "a dot hides"),

@@ -339,7 +339,11 @@ merges(
     "a refused row is no progress",
 )
 merges("stamped = messages | beats | (codes", "stamped = messages | (codes", "a heartbeat is progress")
-merges(".index(TOO_LARGE))\n        if not", ".index(FAULTY))\n        if not", "a large message is progress")
+merges(
+    ".index(TOO_LARGE))\n        if not",
+    ".index(problems(0)[0]))\n        if not",
+    "a large message is progress",
+)
 merges("seen.read += sum(batch.num_rows for batch in held)", "pass", "rows are counted where they are read")
 merges(
     "seen.read += sum(batch.num_rows for batch in held)",
@@ -372,14 +376,14 @@ merges(
     "sorted(blobs, key=lambda each: (each[0], -each[1]))",
     "blobs of a slice too",
 )
-merges("if name.startswith(OWN)]\n", "if name == CODE]\n", "columns of our own do not leave")
+merges("if name.startswith(OWN)]\n", 'if name == f"{OWN}problem"]\n', "columns of our own do not leave")
 LOADED = 'names, values("progress"), bound, lowest, keys("held"), values("place"), keys("released"), domains'
 for what, becomes in {
     "names": LOADED.replace("names", "sorted(names)"),
     "progress": LOADED.replace('values("progress")', "np.full(len(names), NEVER)"),
     "the bound": LOADED.replace("bound", "NEVER"),
     "the lowest": LOADED.replace("lowest", "NEVER"),
-    "what is held": LOADED.replace('keys("held")', "_no_keys()").replace('values("place")', "_nothing()"),
+    "what is held": LOADED.replace('keys("held")', "_no_keys()").replace('values("place")', "nothing()"),
     "places": LOADED.replace('values("place")', 'values("place") * 0'),
     "what was released": LOADED.replace('keys("released")', "_no_keys()"),
     "domains": LOADED.replace("domains", "sorted(domains)"),
