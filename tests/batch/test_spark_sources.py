@@ -1112,6 +1112,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.jvm
 def test_nothing_is_left_after_an_interrupt(tmp_path: Path) -> None:
     running = subprocess.Popen(
         [sys.executable, "-c", WRITES, str(tmp_path / "out")],

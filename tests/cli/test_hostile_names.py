@@ -238,6 +238,7 @@ def test_a_schedule_with_hostile_names_is_printed_escaped(
         assert causet("replay", schedule, "-p", protocol).code == 2
 
 
+@pytest.mark.jvm  # `verify --conf` starts Spark with what a name makes of it
 def test_groups_and_options(causet: Run, name: str, tmp_path: Path) -> None:
     groups = tmp_path / "groups.yaml"
     p, q = json.dumps(f"p{name}"), json.dumps(f"q{name}")

@@ -41,8 +41,8 @@ from causet.simulate.schedule import parse
 from tests.helpers.mutating import Change, modules
 
 MUTANTS: list[Any] = []
-MOST_STATES = (500, 5_000, 60_000)
-"""States come in the order of their steps, and few are enough for most mutants."""
+LOOKS = ((500, True), (60_000, False), (60_000, True))
+"""How many states, and whether beyond the first finding: a few are enough for most mutants."""
 
 
 def mutant(killed_by: str, **scope: Any) -> Any:
@@ -60,10 +60,10 @@ def test_the_mutant_is_killed(kind: Any, killed_by: str, more: dict[str, Any]) -
     more = {"processes": 3, "messages": 3, **more}
     scopes = scopes_for(kind, more.pop("processes"), more.pop("messages"), **more)
     found: set[str] = set()
-    for most, named in product(MOST_STATES, scopes):
+    for (most, every), named in product(LOOKS, scopes):
         scope = named.scope
         fields = {name: getattr(scope, name) for name in Scope.__dataclass_fields__}
-        report = explore(Scope(**{**fields, "most_states": most, "symmetric": False}))
+        report = explore(Scope(**{**fields, "most_states": most, "every": every, "symmetric": False}))
         found |= report.findings.keys()
         if killed_by in found:
             return
@@ -158,7 +158,7 @@ class BoundedKeepsItsColumns(Bounded):
         return []
 
 
-@mutant("unsafe", messages=4)
+@mutant("unsafe", settings={"k": "2"})
 class ExtraMessagesWithoutTheirColumn(Bounded):
     """An extra message carries no constraints."""
 
@@ -295,7 +295,7 @@ class SlowWithoutCA1(Slow):
         return max(self.BC.get(0, 0), 1)
 
 
-@mutant("unsafe", nulls=1)
+@mutant("unsafe", processes=2, groups="twins", nulls=1)
 class SlowNullsPromiseTooMuch(Slow):
     """A null message that does not move the counter: later messages come in blocks that are complete."""
 
