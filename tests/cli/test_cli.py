@@ -31,6 +31,12 @@ REAL = [sys.executable, "-c", "from causet.cli import main; main()"]
 FORKS = """
 import importlib, json, os, resource, signal, sys, traceback
 import causet.cli
+for name in (
+    *("cli.simulate", "cli.replay", "cli.explore", "cli.compare", "cli.view", "cli.convert", "cli.protocols"),
+    *("check.runs", "check.explorer", "check.scopes", "simulate.network", "simulate.replay"),
+    *("formats.registry", "view.page", "view.text"),
+):
+    importlib.import_module(f"causet.{name}")  # once, rather than in every child
 for line in sys.stdin:
     job = json.loads(line)
     child = os.fork()

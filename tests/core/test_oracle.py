@@ -343,8 +343,8 @@ def test_without_a_delivery_the_answer_is_vacuous(text: str) -> None:
 @pytest.mark.parametrize(
     ("events", "said"),
     [
-        ([Event("p1", 1), Event("p1", 1)], "'p1' has two events with seq 1"),
-        (execution("p1: a>p2\n p2: a>p1"), "'a' is sent twice"),
+        ([Event("p1", 1), Event("p1", 1)], '"p1" has two events with seq 1'),
+        (execution("p1: a>p2\n p2: a>p1"), '"a" is sent twice'),
         ([Event("p1", 1, "send", message="a")], "without saying to whom"),
         ([Event("p1", 1, "send", to=())], "a send without a message"),
         ([Event("p1", 1, "deliver")], "a deliver without a message"),

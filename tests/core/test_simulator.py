@@ -324,7 +324,7 @@ def test_a_uniform_delay_stays_between_its_bounds() -> None:
     ],
 )
 def test_a_text_that_is_no_delay_is_refused(text: str) -> None:
-    with pytest.raises(BadInput, match=re.escape(repr(text))):
+    with pytest.raises(BadInput, match=re.escape(f'"{text}"')):
         delay_of(text)
 
 

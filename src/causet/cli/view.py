@@ -11,6 +11,7 @@ import click
 from causet.cli.shared.inputs import fault_lines, fault_records, input_options
 from causet.cli.shared.printing import json_option, print_json, say
 from causet.errors import BadInput, printable
+from causet.escapes import escaped
 from causet.files import check_output
 
 if TYPE_CHECKING:
@@ -158,7 +159,8 @@ def _drawn(found: Execution, wanted: Any, ascii_only: bool) -> int:
     # Events that are not drawn may have happened nevertheless.
     click.echo(space_time(shown.events, width, marks, ascii_only, whole=shown.left_out is None))
     click.echo()
-    for each in shown.violations:
-        say(each.sentence)
-    say(shown.verdict.sentence if shown.left_out is None else f"{shown.verdict.sentence} {shown.left_out}")
+    sentences = [*(each.sentence for each in shown.violations), shown.verdict.sentence]
+    if shown.left_out is not None:
+        sentences[-1] += f" {shown.left_out}"
+    say(*(escaped(each.replace("…", "..."), ascii=True) if ascii_only else each for each in sentences))
     return 0

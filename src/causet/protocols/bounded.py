@@ -49,7 +49,7 @@ Sparse = dict[int, Column]
 class BoundedOptions(base.Options):
     k: int | tuple[int, ...] | None = base.setting(
         None,
-        "the most matrix entries, one number or one per process (9 or 9,9,12); by default 4n",
+        "the most matrix entries, one number or one per process (9 or 9,9,12) [default: 4n]",
         flag=True,
     )
 

@@ -40,8 +40,8 @@ def assert_causally_ordered(df: DataFrame, by: str | None = None) -> None:
 
     Rows stand as the DataFrame has them, or as the column `by` (numbers, times or dates) sorts them; where
     a row and its cause are equal there, nothing says which comes first, and that is wrong too. Rows are the
-    events of one execution, as `causal_order` takes them. Bad input raises `causet.model.BadInput`; faults of
-    the log are passed over.
+    events of one execution, as `causal_order` takes them. Bad input raises `causet.errors.BadInput`; faults
+    of the log are passed over.
     """
     place, kind = _place(df, by)
     numbered, census = take_census(df.withColumn(PLACE, place))

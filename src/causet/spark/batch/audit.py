@@ -38,7 +38,7 @@ def audit(events: DataFrame, file_order: str | None = None) -> Audit:
 
     `file_order` names a column of integers that grows as events stand in the file; without it they stand as
     the DataFrame has them. In time order a cause is wrong if its time is greater than the effect's; equal
-    times in different processes are counted as ties. Bad input raises `causet.model.BadInput`.
+    times in different processes are counted as ties. Bad input raises `causet.errors.BadInput`.
     """
     placed = events.withColumn(PLACE, _in_file(events, file_order))
     numbered, census = take_census(placed)

@@ -56,7 +56,7 @@ def explain(events: DataFrame, a: str, b: str | None = None, nearest: int = NEAR
 
     `a` and `b` are ids of events (their own, or `process#seq`) or of messages, which stand for their sends.
     `nearest` says how many causes, effects and concurrent events are named. An unknown id, like any bad
-    input, raises `causet.model.BadInput`.
+    input, raises `causet.errors.BadInput`.
     """
     numbered, census = take_census(events)
     rows = rows_about(numbered, census, [a] if b is None else [a, b])

@@ -42,7 +42,7 @@ def happened_before(events: DataFrame, pairs: DataFrame | None = None, of: str |
     With `pairs`, which has the ids of events in its columns `a` and `b`: adds `relation` to them, which is
     `before` (a happened before b), `after`, `concurrent`, `same`, or null where an id is unknown or null.
     With `of`, the id of an event or a message: adds `relation` to the events, of each to that one.
-    Bad input raises `causet.model.BadInput`.
+    Bad input raises `causet.errors.BadInput`.
     """
     if (pairs is None) == (of is None):
         raise BadInput("happened_before wants either pairs of events, or the id of one event")

@@ -54,7 +54,7 @@ def causal_order() -> Callable[[DataFrame], DataFrame]:
     A column of the input that has one of these names stays, as input_block, input_repaired or input_position.
     The narrow part of the work is done at once, the rows are computed when they are used. Faults of a log
     (gaps, unknown parents, deliveries without a send) are passed over; `order_events` reports them. Bad
-    input (a cycle, a repeated (process, seq), a message with two sends) raises `causet.model.BadInput`.
+    input (a cycle, a repeated (process, seq), a message with two sends) raises `causet.errors.BadInput`.
     """
     return lambda events: order_events(events).rows
 

@@ -42,7 +42,7 @@ def vector_clocks() -> Callable[[DataFrame], DataFrame]:
 
     So a happened before b exactly if b's vector has at least a's own entry for a's process. The answer has as
     many entries as there are events times processes; `causal_past` and `happened_before` do with less.
-    Faults of a log are passed over, as by `causal_order`; bad input raises `causet.model.BadInput`.
+    Faults of a log are passed over, as by `causal_order`; bad input raises `causet.errors.BadInput`.
     """
     return lambda events: _with_vectors(events, MOST_COLUMNS)
 
