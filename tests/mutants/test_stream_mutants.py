@@ -1140,7 +1140,7 @@ def sink_of(made: dict[str, Any], folder: Path, aside: bool = True) -> Any:
     return batches.FileSink(folder, "jsonl", aside)
 
 
-@check_of("streams.file_sink")
+@check_of("write.folder", "streams.file_sink")
 def check_files(made: dict[str, Any], folder: Path) -> None:
     """A batch that is run again takes the place of itself, whatever its first run left; rows keep their
     order."""
@@ -1204,8 +1204,8 @@ def check_files(made: dict[str, Any], folder: Path) -> None:
     refuses(lambda: sink_of(made, folder / "full").check("q", fresh=True), "is not empty")
 
 
-def files(line: str, becomes: str, rule: str) -> None:
-    mutant("files", "streams.file_sink", line, becomes, rule)
+def files(line: str, becomes: str, rule: str, module: str = "streams.file_sink") -> None:
+    mutant("files", module, line, becomes, rule)
 
 
 NAMED = 'file.replace(folder / f"batch-{batch:010}-{number:05}.{self.form}")'
@@ -1221,8 +1221,8 @@ files(
     "files are named by batch",
 )
 files('folder.glob(f"batch-{batch:010}-*")', 'folder.glob("batch-*")', "other batches stay")
-files("file in sorted(found)]", "file in found]", "parts stand in their order")
-files("int(part[2] or 0)", "-int(part[2] or 0)", "pieces of a part stand in their order")
+files("file in sorted(found)]", "file in found]", "parts stand in their order", "write.folder")
+files("int(part[2] or 0)", "-int(part[2] or 0)", "pieces of a part stand in their order", "write.folder")
 files(
     "self._put(aside, diverted_beside(self.folder), batch)",
     "self._put(aside, self.folder, batch)",

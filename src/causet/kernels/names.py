@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numba import njit, uint64
 
-Array = np.ndarray[Any, Any]
+from causet.kernels.arrays import Array
+
 Word = Any
 """64 bits without a sign, as numba has them."""
 

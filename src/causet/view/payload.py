@@ -20,11 +20,10 @@ from typing import Any
 import numpy as np
 
 from causet.formats.causality import links_of
+from causet.kernels.arrays import Array
 from causet.model import Event
 from causet.verdict import meaning_of
 from causet.view.ordered import in_order, natural
-
-Array = np.ndarray[Any, Any]
 
 VERSION = 1
 KINDS = {"local": 0, "send": 1, "receive": 2, "deliver": 3}

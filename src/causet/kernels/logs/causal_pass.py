@@ -11,14 +11,13 @@ need not know that an execution has pages.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from causet.kernels.arrays import Array
 from causet.kernels.logs.pages import ABSENT, Pages, View
-
-Array = np.ndarray[Any, Any]
 
 TAKEN, WANTED = 0, 1
 """Positions in `Merge.counts`: events taken so far, and the page that is missing."""

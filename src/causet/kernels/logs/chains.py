@@ -12,13 +12,12 @@ chain, with how it came to be known, and the caller, which knows the ids, choose
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from causet.kernels.arrays import Array
 from causet.kernels.logs.pages import ABSENT, Pages, processes_of
-
-Array = np.ndarray[Any, Any]
 
 CANDIDATES = 50_000
 """Messages of one layer that are looked at. Where there are more, some are left out, and of equally short

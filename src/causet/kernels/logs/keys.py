@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit, uint64
 
-Array = np.ndarray[Any, Any]
+from causet.kernels.arrays import Array
 
 ABSENT = -1
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from causet.kernels.arrays import Array
 from causet.kernels.logs.causal_pass import events_in_order
 from causet.kernels.logs.pages import ABSENT, Pages, View
 from causet.kernels.logs.waiting import (
@@ -24,8 +25,6 @@ from causet.kernels.logs.waiting import (
     wake,
     watch,
 )
-
-Array = np.ndarray[Any, Any]
 
 
 def fill_levels(pages: Pages) -> Waiting:

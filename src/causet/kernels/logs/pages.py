@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-Array = np.ndarray[Any, Any]
+from causet.kernels.arrays import Array
 
 PLAIN, SENT, DELIVERY = 0, 1, 2
 """Kinds of links: a cause of an event; a message sent, with the number of its deliveries in place of a cause;

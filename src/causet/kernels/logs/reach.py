@@ -11,15 +11,14 @@ the pages serve no other causal pass afterwards.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from causet.kernels.arrays import Array
 from causet.kernels.logs.causal_pass import ROOM, Passed, causal_pass
 from causet.kernels.logs.pages import ABSENT, Pages, View
-
-Array = np.ndarray[Any, Any]
 
 PENDING, MISSING, LOOKED_AT = 0, 1, 2
 """Positions in every `counts`: what is still to be looked at; the page that is missing; how many links of the

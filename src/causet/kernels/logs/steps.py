@@ -6,11 +6,12 @@ effect, only along steps that lie on shortest chains.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from causet.kernels.arrays import Array
 from causet.kernels.logs.pages import ABSENT, Pages, View, processes_of
 from causet.kernels.logs.reach import (
     LOOKED_AT,
@@ -22,8 +23,6 @@ from causet.kernels.logs.reach import (
     process_of,
     steps_to,
 )
-
-Array = np.ndarray[Any, Any]
 
 MOST_LINKS = 1 << 21
 """Links on shortest chains between two events that are looked at for the smallest chain."""

@@ -6,12 +6,12 @@ what is known of each can be a row of an array.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit, uint64
 
-Array = np.ndarray[Any, Any]
+from causet.kernels.arrays import Array
 
 EMPTY = -1
 

@@ -9,16 +9,15 @@ other processes has come.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from causet.kernels.arrays import Array
 from causet.kernels.logs.causal_pass import Passed, causal_pass
 from causet.kernels.logs.pages import ABSENT, Pages
 from causet.kernels.logs.tables import Slots, find, give_back, new_slots, stretched, take_slot, with_free
-
-Array = np.ndarray[Any, Any]
 
 MANY = np.iinfo(np.uint16).max
 """Links to one event are counted up to this number; what an event with more knows is kept to the end."""

@@ -15,16 +15,15 @@ way.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from causet.kernels.arrays import Array
 from causet.kernels.logs.causal_pass import ROOM, Passed, causal_pass
 from causet.kernels.logs.pages import ABSENT, Pages, processes_of
 from causet.kernels.logs.tables import Slots, find, give_back, new_slots, stretched, take_slot, with_free
-
-Array = np.ndarray[Any, Any]
 
 EARLY, AGAIN, STRANGER, NEVER = 0, 1, 2, 3
 """Findings: delivered before something that precedes it; delivered again; delivered where not addressed;

@@ -7,14 +7,13 @@ is looked at once, in whatever order the log was written, and a process that wai
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from causet.kernels.arrays import Array
 from causet.kernels.logs.tables import find, remove
-
-Array = np.ndarray[Any, Any]
 
 NONE = -1
 """In place of a process or an event."""

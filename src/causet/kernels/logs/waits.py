@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from causet.kernels.arrays import Array
 from causet.kernels.logs.chains import traffic
 from causet.kernels.logs.pages import Pages
-
-Array = np.ndarray[Any, Any]
 
 
 class Waited(NamedTuple):

@@ -6,14 +6,13 @@ understand.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from causet.kernels.arrays import Array
 from causet.kernels.streams.sorting import ascending
-
-Array = np.ndarray[Any, Any]
 
 
 class Messages(NamedTuple):

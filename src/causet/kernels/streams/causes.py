@@ -21,11 +21,10 @@ import pyarrow.compute as pc
 from numba import njit, uint64
 
 from causet.errors import BadStamp
+from causet.kernels.arrays import Array
 from causet.kernels.names import text_buffers
 from causet.kernels.streams.block import begins
 from causet.stamp import MOST_DEPS, MOST_SEQUENCE, PACKED_VERSION, deps_of
-
-Array = np.ndarray[Any, Any]
 
 HEADER = 10
 """Bytes of a packed cause before its name."""

@@ -6,12 +6,12 @@ kept in the same way, with no prefix.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-Array = np.ndarray[Any, Any]
+from causet.kernels.arrays import Array
 
 NO_PREFIX = -2
 """A prefix that no island can reach."""

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numba import njit, uint64
 
+from causet.kernels.arrays import Array
 from causet.kernels.names import hashed, mixed, text_buffers
-
-Array = np.ndarray[Any, Any]
 
 DATA = ("data", "data_base64", "value")
 """Columns that hold the payload of a message."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import njit
 
 from causet.delivery import AHEAD
+from causet.kernels.arrays import Array
 from causet.kernels.streams.block import Block, Messages
 from causet.kernels.streams.delivered import close_holes, delivered_after, forget_islands, is_delivered
 from causet.kernels.streams.keys import KEY, digests, encoded, stream_keys
@@ -24,8 +24,6 @@ from causet.kernels.streams.memory import Memory
 from causet.kernels.streams.release import DIVERTED, FLAGGED, HELD, LATE, Released, release
 from causet.kernels.streams.sorting import ascending
 from causet.kernels.streams.thresholds import Given, Rows, first_blocked, mark_late
-
-Array = np.ndarray[Any, Any]
 
 NOWHERE = -1
 NEVER = -(2**62)

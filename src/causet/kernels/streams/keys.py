@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from causet.kernels.arrays import Array
 from causet.kernels.names import combined
 from causet.kernels.streams.block import Messages
-
-Array = np.ndarray[Any, Any]
 
 KEY = 16
 """Bytes by which a name is known."""

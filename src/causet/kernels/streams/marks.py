@@ -16,9 +16,8 @@ import pyarrow as pa
 from numba import njit
 
 from causet.delivery import REMEMBERED
+from causet.kernels.arrays import Array
 from causet.kernels.streams.sorting import ascending
-
-Array = np.ndarray[Any, Any]
 
 KEY = "S16"
 GROWTH = 2

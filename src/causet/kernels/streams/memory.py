@@ -12,12 +12,11 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from causet.kernels.arrays import Array
 from causet.kernels.streams.block import Block, begins
 from causet.kernels.streams.delivered import NO_PREFIX, Delivered, is_delivered
 from causet.kernels.streams.keys import KEY, digests
 from causet.kernels.streams.marks import positions
-
-Array = np.ndarray[Any, Any]
 
 LONGEST_NAME = 1000
 """Characters of a receiver's name that is kept for reports."""

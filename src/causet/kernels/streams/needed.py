@@ -7,12 +7,10 @@ when it comes.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
-Array = np.ndarray[Any, Any]
+from causet.kernels.arrays import Array
 
 NEVER = -(2**62)
 

@@ -11,11 +11,12 @@ another stream that is held and not free yet counts as missing.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from causet.kernels.arrays import Array
 from causet.kernels.streams.delivered import Delivered
 from causet.kernels.streams.thresholds import (
     ABSENT,
@@ -29,8 +30,6 @@ from causet.kernels.streams.thresholds import (
     thresholds_of,
 )
 from causet.status import POLICIES, STATUSES
-
-Array = np.ndarray[Any, Any]
 
 HELD, DELIVERED, FLAGGED, LATE, DIVERTED = range(len(STATUSES))
 WAIT, FLAG, DIVERT = range(len(POLICIES))

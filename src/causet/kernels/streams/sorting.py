@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from causet.kernels.arrays import Array
 
 
 def ascending(*columns: Array) -> Array:

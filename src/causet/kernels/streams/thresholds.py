@@ -6,14 +6,13 @@ Each of these is a threshold: it is met once that message is delivered. Messages
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from causet.kernels.arrays import Array
 from causet.kernels.streams.delivered import Delivered, first_from, on_island
-
-Array = np.ndarray[Any, Any]
 
 MET, ABSENT, LOST = -1, -2, -3
 """What a threshold is, if not the number of a row: delivered before, not here, or given up by hand."""

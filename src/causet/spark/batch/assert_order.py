@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +18,6 @@ from causet.spark.batch.links import PLACE, Layout, both_ends, layout_of, meet, 
 from causet.spark.skeleton.blobs import Batches
 from causet.spark.skeleton.census import Census, none_of, take_census
 from causet.spark.skeleton.faults import Named, names_of
-
-Array = np.ndarray[Any, Any]
 
 TOLD = 10
 """Effects that the error names."""

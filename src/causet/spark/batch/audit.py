@@ -17,14 +17,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from causet.errors import BadInput, quote
+from causet.kernels.arrays import Array
 from causet.kernels.logs.pages import processes_of
 from causet.spark.batch.audited import TOLD, Audit, Pair, Tally
 from causet.spark.batch.links import PLACE, Layout, Met, both_ends, layout_of, meet, values_of
 from causet.spark.skeleton.blobs import Batches
 from causet.spark.skeleton.census import RANK, Census, none_of, own_id, take_census
 from causet.spark.skeleton.faults import names_of
-
-Array = np.ndarray[Any, Any]
 
 TALLY_ROWS = (
     "cause_process string, effect_process string, links long, wrong_in_file long, wrong_in_time long, "

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from causet.kernels.arrays import Array
 from causet.kernels.logs.chains import shortest_chains
 from causet.kernels.logs.pages import processes_of
 from causet.spark.skeleton.skeleton import Skeleton
 from causet.spark.skeleton.task import Execution, Kernel
-
-Array = np.ndarray[Any, Any]
 
 
 class Step(NamedTuple):

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -38,8 +37,6 @@ from causet.spark.batch.explanation import (
 from causet.spark.batch.reach import EventKernel, RelationKernel, ask
 from causet.spark.skeleton.census import RANK, Census, field, own_id, take_census
 from causet.spark.skeleton.faults import log_faults
-
-Array = np.ndarray[Any, Any]
 
 CARRIES = ("send", "receive", "deliver")
 """Kinds of events that have a message."""

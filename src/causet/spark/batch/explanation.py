@@ -8,13 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from causet.errors import listed, quote
 from causet.formats.execution import Fault
-
-Array = np.ndarray[Any, Any]
-
 
 PROCESS_ORDER, PARENT, MESSAGE = "process order", "parent", "message"
 """How a direct cause leads to its effect."""

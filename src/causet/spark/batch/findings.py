@@ -18,13 +18,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from causet.kernels.arrays import Array
 from causet.kernels.logs.pages import processes_of
 from causet.kernels.logs.verify import AGAIN, EARLY, NEVER, STRANGER
 from causet.spark.skeleton.blobs import Batches
 from causet.spark.skeleton.census import RANK, Census
 from causet.spark.skeleton.census import field as column
 
-Array = np.ndarray[Any, Any]
 Chain = Sequence[str]
 """Ids of messages, each of which causally precedes the next."""
 

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from causet.errors import BadInput, quote
+from causet.kernels.arrays import Array
 from causet.kernels.logs.pages import ABSENT, processes_of
 from causet.kernels.logs.vectors import USE_BYTES, known_counts, uses_of
 from causet.spark.batch.explain import find_event, rows_about
@@ -28,8 +29,6 @@ from causet.spark.skeleton.blobs import SCHEMA, Batches, blob_batch, pack, unpac
 from causet.spark.skeleton.census import RANK, Census, own_id, take_census
 from causet.spark.skeleton.skeleton import Skeleton
 from causet.spark.skeleton.task import Execution, Kernel
-
-Array = np.ndarray[Any, Any]
 
 QUESTIONS = 9
 """A kind of blob that skeletons do not have: events, and the processes of which they may know."""

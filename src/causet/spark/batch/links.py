@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from causet.formats.execution import Fault
+from causet.kernels.arrays import Array
 from causet.kernels.logs.levels import fill_positions
 from causet.kernels.logs.pages import Piece
 from causet.spark.skeleton.blobs import PIECE, SCHEMA, Batches, blob_batch, pack, unpack
@@ -26,8 +27,6 @@ from causet.spark.skeleton.faults import log_faults
 from causet.spark.skeleton.pack import BLOB_ROWS
 from causet.spark.skeleton.skeleton import Skeleton
 from causet.spark.skeleton.task import Execution, Kernel, piece_types, read_blobs
-
-Array = np.ndarray[Any, Any]
 
 VALUES, POSITIONS, LINKS = 0, 1, 2
 """What a blob holds: times and places; positions; links. A task reads them in this order."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import DataFrame
 
+from causet.kernels.arrays import Array
 from causet.kernels.logs.pages import ABSENT, Pages, processes_of
 from causet.kernels.logs.reach import Near, direct_causes, future_of, nearest_causes, past_of
 from causet.kernels.logs.steps import shortest_chain, taken_together
@@ -21,8 +22,6 @@ from causet.spark.skeleton.notes import Notes
 from causet.spark.skeleton.skeleton import Skeleton
 from causet.spark.skeleton.targets import Targets
 from causet.spark.skeleton.task import Execution, Kernel
-
-Array = np.ndarray[Any, Any]
 
 MOST_DIRECT = 1_000
 """Direct causes or effects that are named; the others are counted."""

@@ -18,13 +18,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from causet.kernels.arrays import Array
 from causet.kernels.logs.vectors import USE_BYTES, uses_of, vector_chunks
 from causet.spark.batch.order import fits
 from causet.spark.skeleton.census import RANK, Census, take_census
 from causet.spark.skeleton.skeleton import Skeleton
 from causet.spark.skeleton.task import Execution, Kernel
-
-Array = np.ndarray[Any, Any]
 
 FEWEST_COLUMNS, MOST_COLUMNS = 8, 512
 COLUMN_VALUES = 1 << 24

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from causet.formats.execution import Fault
+from causet.kernels.arrays import Array
 from causet.kernels.logs.pages import processes_of
 from causet.kernels.logs.verify import AGAIN, EARLY, NEVER, STRANGER, verify_columns
 from causet.spark.batch.chains import Step, chain_layers, smallest_chain
@@ -43,8 +44,6 @@ from causet.spark.skeleton.notes import (
 from causet.spark.skeleton.skeleton import Skeleton, is_small
 from causet.spark.skeleton.task import Execution, Kernel
 from causet.verdict import judged_status
-
-Array = np.ndarray[Any, Any]
 
 COLUMN_BYTES = 64 << 20
 """Memory for what all processes know about the senders of one task, at most."""

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-Array = np.ndarray[Any, Any]
+from causet.kernels.arrays import Array
+
 Batches = Iterator[pa.RecordBatch]
 
 SCHEMA = "what tinyint, bucket int, blob binary"

@@ -19,10 +19,9 @@ from pyspark.sql.window import Window
 
 from causet.errors import BadInput, Problem, quote
 from causet.formats.schema import SCHEMA
+from causet.kernels.arrays import Array
 from causet.model import KINDS
 from causet.spark.read.columns import check_required, check_type
-
-Array = np.ndarray[Any, Any]
 
 SEND, RECEIVE, DELIVER, LOCAL = 1, 2, 3, 0
 """Kinds of events as numbers."""

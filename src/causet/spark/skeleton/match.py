@@ -6,10 +6,10 @@ What cannot be resolved is counted and named, never dropped silently.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from causet.kernels.arrays import Array
 from causet.kernels.logs.keys import find_keys
 from causet.kernels.logs.pages import ABSENT, DELIVERY, PLAIN, SENT, Piece, processes_of
 from causet.spark.skeleton.blobs import KEY_TYPES, KEYS, NOTE, PIECE, Batches, blob_batch, pack, unpack
@@ -33,8 +33,6 @@ from causet.spark.skeleton.pack import (
     NAMES_MESSAGE,
     NAMES_PARENT,
 )
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from causet.kernels.arrays import Array
 from causet.kernels.logs.pages import ABSENT, PLAIN, Piece, by_page
 from causet.kernels.names import hash_texts, name_table, number_names, parse_references, text_buffers
 from causet.spark.skeleton.blobs import KEYS, NOTE, PIECE, TARGETS, Batches, blob_batch, pack
 from causet.spark.skeleton.census import LOCAL
 from causet.spark.skeleton.notes import EXAMPLES, LOST_PARENT, Notes
-
-Array = np.ndarray[Any, Any]
 
 BLOB_ROWS = 1 << 18
 """Events that go into one blob."""

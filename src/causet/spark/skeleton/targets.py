@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from causet.kernels.arrays import Array
 from causet.kernels.logs.verify import Addressed
 from causet.spark.skeleton.blobs import unpack
 from causet.spark.skeleton.budget import scratch_folder
-
-Array = np.ndarray[Any, Any]
 
 MOST_TARGET_BYTES = 64 << 20
 """Bytes of targets that stay in memory; what is more goes to disk."""

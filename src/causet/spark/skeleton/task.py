@@ -10,14 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from causet.kernels.arrays import Array
 from causet.kernels.logs.levels import cycle, fill_levels
 from causet.kernels.logs.pages import Pages, Piece, Repeated
 from causet.spark.skeleton.blobs import NOTE, PIECE, TARGETS, Batches, unpack
 from causet.spark.skeleton.budget import LEAST, memory_allowed, scratch_folder
 from causet.spark.skeleton.notes import CYCLE, REPEATED_EVENT, Notes
 from causet.spark.skeleton.targets import Targets
-
-Array = np.ndarray[Any, Any]
 
 NOTES = "__notes"
 """The column for the notes of a task, in a row of its own; null in all others."""

@@ -17,13 +17,14 @@ import pyarrow.compute as pc
 
 from causet.delivery import AHEAD
 from causet.errors import BadInput, printable
+from causet.kernels.arrays import Array
 from causet.kernels.streams.block import Messages
 from causet.kernels.streams.causes import Causes, read_causes, read_parents
 from causet.kernels.streams.fingerprints import fingerprints, payload_columns
 from causet.kernels.streams.holding import NOWHERE, Holding, Outcome
 from causet.kernels.streams.keys import key_of
 from causet.kernels.streams.marks import Marks, Store
-from causet.spark.streams.pack import FAULT, OWN, SIZE, Array, from_blob, in_one_piece, text_column
+from causet.spark.streams.pack import FAULT, OWN, SIZE, from_blob, in_one_piece, text_column
 from causet.spark.streams.state import Segments, named_row
 from causet.stamp import HEARTBEAT, MOST_SEQUENCE
 from causet.status import (

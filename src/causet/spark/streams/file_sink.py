@@ -15,7 +15,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
@@ -28,7 +27,7 @@ from causet.errors import BadInput, printable, quote, reason
 from causet.files import unwritable
 from causet.spark.streams.pack import Blobs
 from causet.spark.streams.parquet import PLACES, ToFiles, arrow_schema, is_plain
-from causet.spark.write.folder import FORMS, fit_for
+from causet.spark.write.folder import FORMS, fit_for, parts_in, write_files
 from causet.status import DIVERTED
 
 ASIDE = "__causet_aside"
@@ -36,16 +35,12 @@ MARK = "_causet.json"
 """The file that names the query whose sink a folder is. Readers ignore names with an underscore."""
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 """Error numbers of file systems without hard links."""
-_PART = re.compile(r"part-(\d+)-.*?(?:-c(\d+))?(?:\.\w+)*")
 
 
 def diverted_beside(sink: Path) -> Path:
     """Where what does not go into the sink goes."""
-    return (
-        sink.with_name(f"{sink.name}-diverted")
-        if sink.name
-        else sink.resolve().with_name(f"{sink.resolve().name}-diverted")
-    )
+    named = sink if sink.name else sink.resolve()
+    return named.with_name(f"{named.name}-diverted")
 
 
 class FileSink:
@@ -141,14 +136,10 @@ class FileSink:
         if self.aside:
             # With a writer for each, open at the same time, Spark does not sort, and rows keep their order.
             writer = writer.partitionBy(ASIDE)
-        target = f"file:{beside}"
-        if self.form == "parquet":
-            writer.parquet(target)
-        else:
-            writer.json(target, compression="none", ignoreNullFields=True, lineSep="\n", encoding="UTF-8")
+        write_files(writer, f"file:{beside}", self.form)
         if not self.aside:
-            return _parts(beside), []
-        return _parts(beside / f"{ASIDE}=false"), _parts(beside / f"{ASIDE}=true")
+            return parts_in(beside), []
+        return parts_in(beside / f"{ASIDE}=false"), parts_in(beside / f"{ASIDE}=true")
 
     def _put(self, written: list[Path], folder: Path, batch: int) -> None:
         names = set()
@@ -225,13 +216,3 @@ def _rows_in(folder: Path) -> bool:
         return folder.is_dir() and any(not each.name.startswith((".", "_")) for each in folder.iterdir())
     except OSError as error:
         raise BadInput(f"{folder} cannot be read: {reason(error)}") from None
-
-
-def _parts(folder: Path) -> list[Path]:
-    """What Spark wrote, in the order of its tasks."""
-    found = []
-    for file in folder.iterdir() if folder.is_dir() else ():
-        part = _PART.fullmatch(file.name)
-        if part:
-            found.append((int(part[1]), int(part[2] or 0), file))
-    return [file for _, _, file in sorted(found)]

@@ -17,9 +17,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from causet.kernels.arrays import Array
 from causet.status import READ
 
-Array = np.ndarray[Any, Any]
 Batches = Iterator[pa.RecordBatch]
 
 BLOB_ROWS, BLOB_BYTES = 1 << 18, 1 << 25

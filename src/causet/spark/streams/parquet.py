@@ -26,8 +26,9 @@ from xxhash import xxh64_intdigest
 
 from causet.errors import BadInput, quote, reason
 from causet.files import unwritable
+from causet.kernels.arrays import Array
 from causet.spark.columns import input_names
-from causet.spark.streams.pack import Array, Batches, in_workers, text_column, together
+from causet.spark.streams.pack import Batches, in_workers, text_column, together
 from causet.status import DIVERTED
 
 ONLY_NAMES = "path string, modificationTime timestamp, length long, content binary"

@@ -17,8 +17,9 @@ from pyspark.sql import types as T
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from causet.errors import BadInput, printable
+from causet.kernels.arrays import Array
 from causet.kernels.streams.marks import Store
-from causet.spark.streams.pack import OUT_BYTES, OUT_ROWS, Array, from_blob, to_blob
+from causet.spark.streams.pack import OUT_BYTES, OUT_ROWS, from_blob, to_blob
 
 VERSION = 2
 """Of the state. Any other version is refused."""

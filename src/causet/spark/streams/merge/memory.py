@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from causet.spark.streams.pack import Array, from_blob, to_blob
+from causet.kernels.arrays import Array
+from causet.spark.streams.pack import from_blob, to_blob
 
 NEVER = -(2**62)
 """A time before all others."""

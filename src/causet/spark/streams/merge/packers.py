@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from causet.kernels.arrays import Array
 from causet.spark.streams.merge.memory import NEVER
 from causet.spark.streams.merge.rows import (
     CODE,
@@ -29,7 +30,6 @@ from causet.spark.streams.merge.rows import (
 from causet.spark.streams.pack import (
     FAULT,
     SIZE,
-    Array,
     Batches,
     from_blob,
     in_one_piece,

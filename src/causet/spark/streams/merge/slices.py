@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 from causet.errors import BadInput, printable
+from causet.kernels.arrays import Array
 from causet.kernels.streams.fingerprints import fingerprints, payload_columns
 from causet.kernels.streams.sorting import ascending
 from causet.spark.streams.merge.memory import KEPT, NEVER, PRINT, Memory, numbers_of, ranks, same_again
@@ -33,7 +34,7 @@ from causet.spark.streams.merge.rows import (
     TOO_LARGE,
     problems,
 )
-from causet.spark.streams.pack import FAULT, OWN, SIZE, Array, from_blob, in_one_piece, stretches, text_column
+from causet.spark.streams.pack import FAULT, OWN, SIZE, from_blob, in_one_piece, stretches, text_column
 from causet.spark.streams.state import Holder, Segments, as_blobs, named_row
 from causet.status import CONFLICTS, DELIVERED, DIVERTED, DUPLICATES, HEARTBEATS, LATE, READ, REFUSED
 
