@@ -339,7 +339,7 @@ def test_names_of_a_table_that_spark_takes_for_one_are_refused(
         ran = run("order", table, *NAMED, "-o", tmp_path / "out")
     finally:
         spark.conf.set("spark.sql.caseSensitive", "true")
-    assert ran.code == 2 and 'Spark takes the names "text" and "Text" for one' in ran.error
+    assert ran.code == 2 and 'to Spark "text" and "Text" are the same name' in ran.error
     assert run("verify", table, *NAMED).code == 0, "which needs none of them"
 
 
