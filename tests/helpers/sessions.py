@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from causet.spark.start.session import spark_session
 
-CONF = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "2g"}
+CONF = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "4g"}
 
 
 def shared_spark() -> SparkSession:

@@ -250,7 +250,7 @@ def test_arguments_of_deliver_that_make_no_sense_are_named(
 
 def test_columns_that_are_missing_or_of_another_type_are_named(spark: SparkSession) -> None:
     for schema, said in (
-        ("source string, sequence long", "'deps' or 'causaldeps'; there are source, sequence"),
+        ("source string, sequence long", '"deps" or "causaldeps"; there are source, sequence'),
         (
             "source string, sequence double, deps binary",
             '"sequence" must be a string or a 64-bit integer, not double',

@@ -313,10 +313,8 @@ def test_a_first_start_that_is_refused_leaves_no_checkpoint(tmp_path: Path) -> N
 def test_books_that_do_not_balance_are_said_and_end_with_2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from causet.spark.streams import held
-
     inbox = write_files(tmp_path / "in", [{"source": "a", "sequence": "1", "causaldeps": "{}"}], 1)
-    monkeypatch.setattr(held, "how_many_held", lambda *_: 3)
+    monkeypatch.setattr("causet.spark.streams.deliver.how_many_held", lambda *_: 3)
     with pytest.raises(BadInput, match=r"held before 0 \+ read 1 ≠ delivered 1 \+ held 3"):
         causet("deliver", inbox, tmp_path / "out", "--missing", "wait", *SMALL)
 

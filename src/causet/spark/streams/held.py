@@ -64,9 +64,9 @@ def _heads(spark: SparkSession, checkpoint: Path) -> Iterator[tuple[int, Holding
 
 def _memories(spark: SparkSession, checkpoint: Path) -> Iterator[tuple[int, bytes]]:
     """The buckets, with what each remembers; none before the first batch is committed."""
-    heads = _state(spark, checkpoint, "head")
     try:
-        heads.schema  # noqa: B018
+        heads = _state(spark, checkpoint, "head")
+        heads.schema  # noqa: B018 (Spark Connect looks at the state only now)
     except PySparkException:
         return
     for row in heads.select("key", "value").collect():
