@@ -66,7 +66,7 @@ def build_system(
         raise BadInput("processes: there are none")
     numbers = {name: number for number, name in enumerate(names)}
     if len(numbers) < len(names):
-        raise BadInput(f"processes: {_repeated(names)} is there twice")
+        raise BadInput(f"processes: {_repeated(names)} appears twice")
     neighbours = None if links is None else _neighbours(_links(links), numbers)
     found = _separators(separators or (), names, numbers, neighbours)
     return System(
@@ -156,7 +156,7 @@ def _number(name: str, where: str, numbers: Mapping[str, int]) -> int:
 def _group(names: Sequence[str], where: str, numbers: Mapping[str, int]) -> Processes:
     inside = [_number(name, where, numbers) for name in names]
     if len(set(inside)) < len(inside):
-        raise BadInput(f"{where}: {_repeated(names)} is there twice")
+        raise BadInput(f"{where}: {_repeated(names)} appears twice")
     if len(inside) < 2:
         raise BadInput(f"{where}: a group has at least 2 members, and this one has {len(inside)}")
     return mask(inside)
@@ -215,7 +215,7 @@ def _partition(
         for name in inside:
             p = _number(name, f"{where}, {side}", numbers)
             if side_of.get(p) == side:
-                raise BadInput(f"{where}, {side}: {quote(name)} is there twice")
+                raise BadInput(f"{where}, {side}: {quote(name)} appears twice")
             if p in side_of:
                 raise BadInput(f"{where}: {quote(name)} is both in {side_of[p]} and in {side}")
             side_of[p] = side
