@@ -7,6 +7,7 @@ test that starts it fails and is told to carry the mark.
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import subprocess
@@ -45,6 +46,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("jvm")])
         items[:] = [item for item in items if not item.get_closest_marker("jvm")]
     items.sort(key=_turn)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the cyclic collector what is loaded by now: it would walk all of numba and PySpark every time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 20)
 
 
 def _turn(item: pytest.Item) -> int:

@@ -346,6 +346,6 @@ def _plain(rank: Any) -> Any:
 def _sorted(items: Iterable[tuple[Hashable, Any]]) -> list[tuple[Hashable, Any]]:
     """By key; facts of different types have no order of their own, but their text has."""
     try:
-        return sorted(items, key=lambda item: item[0])  # type: ignore[arg-type, return-value]
+        return sorted(items)  # keys differ, so values are never compared
     except TypeError:
         return sorted(items, key=lambda item: repr(item[0]))

@@ -12,7 +12,9 @@ from causet.check.oracle import judge
 from causet.check.scope import Report, Scope
 from causet.check.scopes import scopes_for
 from causet.model import System, named_processes
-from causet.protocols import PROTOCOLS, make_options, protocol_named
+from causet.protocols import PROTOCOLS, Packet, make_options, protocol_named
+from causet.protocols.base import Learned
+from causet.protocols.bounded import Bounded
 from causet.simulate.replay import replay
 from causet.simulate.schedule import parse, write_schedule
 
@@ -224,3 +226,17 @@ def test_stopping_at_the_first_finding_finds_one_as_short(name: str, row: str | 
         assert ended.shortest is not None and not ended.limited
         assert len(ended.shortest.steps) == len(whole.shortest.steps)
         assert ended.states < whole.states
+
+
+def test_a_protocol_that_changes_a_stamp_it_received_is_told() -> None:
+    """Steps share packets, so such a protocol would be judged by what another step left behind."""
+
+    class Careless(Bounded):
+        def deliver(self, packet: Packet) -> Learned:
+            learned = super().deliver(packet)
+            packet.stamp.setdefault(self.me, {})[packet.sender] = 9
+            return learned
+
+    [named, *_] = scopes_for(Careless, 2, 2)
+    with pytest.raises(AssertionError, match="bounded changes the stamp of a packet it received"):
+        explore(named.scope)

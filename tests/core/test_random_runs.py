@@ -17,7 +17,7 @@ from causet.simulate.network import Tally, simulate
 from causet.simulate.workload import Workload, delay_of
 from tests.helpers.runs import random_execution
 
-RUNS, CHUNK = 100, 50
+RUNS, CHUNK = 60, 30
 SOAK_RUNS = 4000
 CORRECT = [name for name, kind in PROTOCOLS.items() if kind.PROMISES.causal]
 

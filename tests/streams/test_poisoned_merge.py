@@ -34,7 +34,7 @@ from tests.helpers.stream_faults import (
     message,
 )
 
-STREAMS, SOAK = 300, 10_000
+STREAMS, SOAK = 160, 10_000
 BEGIN = 100_000
 MOST_BYTES = 1000
 MORE = ("type", "causaldomain", "id", "data", FAULT, SIZE)

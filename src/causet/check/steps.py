@@ -7,11 +7,12 @@ ones are found at once.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from causet.check.scope import Finding, Scope
 from causet.model import Processes
-from causet.protocols import Outcome, Process
+from causet.protocols import Outcome, Packet, Process
 
 Local = int
 """A process in some state: an index into the table of them."""
@@ -93,6 +94,10 @@ class Steps:
         self._moves: dict[tuple[Local, Move], Result] = {}
         self._receptions: dict[tuple[Local, frozenset[Copy], int], list[Received]] = {}
         self._fresh = [Process(scope.kind, p, scope.system, scope.options) for p in range(scope.system.size)]
+        self._loaded: list[dict[Any, Packet]] = [{} for _ in self._fresh]
+        self._saved: dict[int, tuple[Any, ...]] = {}  # by id(): `_loaded` keeps each packet alive
+        self._loaders = [partial(self._load, p) for p in range(scope.system.size)]
+        self._savers = [partial(self._save, p) for p in range(scope.system.size)]
 
     def start(self) -> tuple[Local, ...]:
         """The processes before anything happened."""
@@ -119,7 +124,25 @@ class Steps:
 
     def _process(self, local: Local) -> tuple[Process, State]:
         me, state = self.states[local]
-        return self._fresh[me].restored(state.snapshot), state
+        return self._fresh[me].restored(state.snapshot, self._loaders[me]), state
+
+    def _load(self, me: int, saved: tuple[Any, ...]) -> Packet:
+        """A packet from its wire form; each is decoded once per process, for steps share packets."""
+        packet = self._loaded[me].get(saved)
+        if packet is None:
+            packet = self._loaded[me][saved] = self._fresh[me].load_packet(saved)
+            self._saved[id(packet)] = saved
+        return packet
+
+    def _save(self, me: int, packet: Packet) -> tuple[Any, ...]:
+        return self._saved.get(id(packet)) or self._fresh[me].save_packet(packet)
+
+    def check_packets(self) -> None:
+        """No step may change a packet that it was given, for other steps were given the same one."""
+        for process, loaded in zip(self._fresh, self._loaded, strict=True):
+            for saved, packet in loaded.items():
+                if process.save_packet(packet) != saved:
+                    raise AssertionError(f"{process.protocol.name} changes the stamp of a packet it received")
 
     def step(self, local: Local, move: Move) -> Result:
         """What a move of a process leads to; each is computed once."""
@@ -161,7 +184,7 @@ class Steps:
                         names.setdefault(self.messages[m][:2], m)
                     if self.scope.kind.hears:
                         known |= {packet.message, *self.messages[packet.message].past}
-                outcome = process.receive(process.load_packet(packet.saved))
+                outcome = process.receive(self._load(process.me, packet.saved))
         findings: list[Finding] = []
         for gone in outcome.delivered:
             m = names[gone.sender, gone.number]
@@ -179,7 +202,7 @@ class Steps:
             entry = Sent(process.save_packet(sent), -1 if sent.control else new_message, clock)
             emitted.append(self._intern(self.packets, self._packet_ids, entry))
         after = State(
-            process.snapshot(),
+            process.snapshot(self._savers[process.me]),
             frozenset(known),
             frozenset(delivered),
             frozenset(held),

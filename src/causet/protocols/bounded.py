@@ -133,10 +133,11 @@ class Bounded(Protocol):
     def _extras(self) -> list[Packet]:
         """Extra messages to the fullest columns until M is within k (S3)."""
         packets: list[Packet] = []
-        while self.size() > self.k:
-            target = max(sorted(self.M), key=lambda j: len(self.M[j]))
-            if len(self.M[target]) == 1:
-                break  # nothing left to remove; options.check rules this out
+        if self.size() <= self.k:
+            return packets
+        for target in sorted(self.M, key=lambda j: (-len(self.M[j]), j)):
+            if self.size() <= self.k or len(self.M[target]) == 1:
+                break  # with columns of one entry there is nothing to remove; options.check rules that out
             stamp = {target: self.M[target]}
             to = only(target)
             packets.append(Packet(self.me, self.next_control(), to, to, stamp, control=True))

@@ -7,8 +7,7 @@ any time as a plain value, with its packets in wire form, and go on from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from copy import copy
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -234,32 +233,43 @@ class Process:
             raise BadStamp("a packet's stamp was made for another packet")
         return packet
 
-    def snapshot(self) -> tuple[Any, ...]:
+    def snapshot(self, save_packet: Callable[[Packet], tuple[Any, ...]] | None = None) -> tuple[Any, ...]:
         """Everything as a canonical plain value: integers, strings, bytes, None and tuples of them.
 
         Equal processes give equal snapshots, and `restored` gives back an equal process.
         """
-        links = None if self._links is None else self._links.snapshot(self.save_packet)
+        save = save_packet or self.save_packet
+        links = None if self._links is None else self._links.snapshot(save)
         return (
             self.sent,
             self.protocol.controls,
             self.protocol.state(),
-            self._engine.snapshot(self.save_packet),
+            self._engine.snapshot(save),
             links,
         )
 
-    def restored(self, snapshot: tuple[Any, ...]) -> Process:
-        """A process like this one that goes on from a snapshot; this one stays as it is."""
-        process = copy(self)
+    def restored(
+        self, snapshot: tuple[Any, ...], load_packet: Callable[[Sequence[Any]], Packet] | None = None
+    ) -> Process:
+        """A process like this one that goes on from a snapshot; this one stays as it is.
+
+        A caller that restores often may load packets in its own way, for instance each only once.
+        """
+        load = load_packet or self.load_packet
+        process = Process.__new__(Process)  # not copy(): that costs more than all the rest
+        process.me, process.system = self.me, self.system
+        process.sent, controls, state, engine, links = snapshot
         process._engine = HoldBack(in_order=self._engine.in_order, capacity=self._engine.capacity)
-        process.protocol = copy(self.protocol)
-        process.sent, process.protocol.controls, state, engine, links = snapshot
-        process._engine.restore(engine, process.load_packet, self.protocol.load_rank)
-        process.protocol.facts = process._engine.facts
-        process.protocol.load(state)
+        process._engine.restore(engine, load, self.protocol.load_rank)
+        process._links = None
         if self._links is not None:
             process._links = HoldBack(in_order=True, capacity=self._links.capacity)
-            process._links.restore(links, process.load_packet)
+            process._links.restore(links, load)
+        process.protocol = protocol = object.__new__(type(self.protocol))
+        protocol.__dict__.update(self.protocol.__dict__)
+        protocol.controls = controls
+        protocol.facts = process._engine.facts
+        protocol.load(state)
         return process
 
 
