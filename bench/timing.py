@@ -25,29 +25,32 @@ def best(
     A work that has taken `enough` seconds in all is left out of further repetitions, after the second: what
     takes long is disturbed less.
 
-    The garbage collector is on, as users have it; with `collect=False` it is off. What is there before a work
-    begins is frozen (`gc.freeze`), so that the collector goes through what the work makes, and not through
+    The garbage collector is on, as users have it; with `collect=False` it is off. What is there before the first
+    work begins is frozen (`gc.freeze`), so that the collector goes through what the work makes, and not through
     the inputs of the benchmark. That is the stricter way: full collections come when there is a quarter more
     than at the last one, and inputs that counted would make them rare.
     """
     least: dict[Name, float] = {}
     spent = dict.fromkeys(works, 0.0)
-    for repetition in range(max(repetitions, LEAST)):
-        turn = list(works.items())
-        for name, work in turn[::-1] if repetition % 2 else turn:
-            if repetition >= LEAST and spent[name] >= enough:
-                continue
-            gc.collect()
-            gc.freeze()
-            if not collect:
-                gc.disable()
-            try:
-                start = process_time()
-                work()
-                taken = process_time() - start
-            finally:
-                gc.enable()
-                gc.unfreeze()
-            spent[name] += taken
-            least[name] = min(taken, least.get(name, taken))
+    gc.collect()
+    gc.freeze()
+    try:
+        for repetition in range(max(repetitions, LEAST)):
+            turn = list(works.items())
+            for name, work in turn[::-1] if repetition % 2 else turn:
+                if repetition >= LEAST and spent[name] >= enough:
+                    continue
+                gc.collect()  # what the work before it left
+                if not collect:
+                    gc.disable()
+                try:
+                    start = process_time()
+                    work()
+                    taken = process_time() - start
+                finally:
+                    gc.enable()
+                spent[name] += taken
+                least[name] = min(taken, least.get(name, taken))
+    finally:
+        gc.unfreeze()
     return least
