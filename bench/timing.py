@@ -25,10 +25,10 @@ def best(
     A work that has taken `enough` seconds in all is left out of further repetitions, after the second: what
     takes long is disturbed less.
 
-    The garbage collector is on, as users have it; with `collect=False` it is off. What is there before the first
-    work begins is frozen (`gc.freeze`), so that the collector goes through what the work makes, and not through
-    the inputs of the benchmark. That is the stricter way: full collections come when there is a quarter more
-    than at the last one, and inputs that counted would make them rare.
+    The garbage collector is on, as users have it; with `collect=False` it is off. What is there before the
+    first work begins is frozen (`gc.freeze`), so that the collector goes through what the work makes, and not
+    through the inputs of the benchmark. That is the stricter way: full collections come when there is a
+    quarter more than at the last one, and inputs that counted would make them rare.
     """
     least: dict[Name, float] = {}
     spent = dict.fromkeys(works, 0.0)

@@ -187,7 +187,8 @@ class Query:
             messages = self.messages(spark)
             columns = columns_of(messages.rows)
             in_lines = {key_of(field): field.name for field in columns.fields if key_of(field) != field.name}
-            renamed = {**in_lines, **self.blobs(spark, transform.settings, messages).renamed}
+            blobs = self.blobs(spark, transform.settings, messages)
+            renamed = {**in_lines, **blobs.renamed}
             about = {"command": transform.command, "checkpoint": str(kept.folder.resolve())}
             self.target.claim(kept.name, {**about, "source": asked.source})
             if self.begun is None:
@@ -203,7 +204,7 @@ class Query:
         kept.prune()
         if transform.wakes:
             kept.wake(now_ms())
-        runs.to_the_end()
+        runs.to_the_end(blobs if pending is None else None)
         if transform.ends_with_input and not asked.follow:
             kept.end(now_ms())
             runs.to_the_end()
@@ -251,15 +252,19 @@ class Runs:
     show: Callable[[Progress], None]
     leaves: Callable[[], bool]
 
-    def to_the_end(self) -> None:
-        """Run with the settings of now. A batch with files that cannot be read is run without them."""
+    def to_the_end(self, planned: Blobs | None = None) -> None:
+        """Run with the settings of now. A batch with files that cannot be read is run without them.
+
+        What is planned already with these settings need not be planned again: that takes a second or two.
+        """
         query, settings = self.query, self.query.asked.transform.settings
         while True:
             try:
-                blobs = query.blobs(self.spark, settings, query.messages(self.spark))
+                blobs = planned or query.blobs(self.spark, settings, query.messages(self.spark))
                 self._run(blobs, query.asked.follow, leaves=self.leaves)
                 return
             except Exception as error:
+                planned = None
                 self._check_names()
                 batch = query.kept.pending()
                 if batch is None:
