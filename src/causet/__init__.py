@@ -1,6 +1,6 @@
 """causet: cause before effect.
 
-Puts messages and events of many processes into causal order: nobody ever sees an answer before its question.
+Puts messages and events of many processes into causal order: no answer is seen before its question.
 """
 
 from importlib import import_module

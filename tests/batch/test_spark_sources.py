@@ -391,7 +391,7 @@ def test_one_execution_is_read_at_a_time(spark: SparkSession, tmp_path: Path) ->
         "traces first (causet convert)"
     )
     assert refusal(spark, trace, parser="x", form="trace") == (
-        "the option parser belongs to shiviz, and the input is trace"
+        "--parser belongs to shiviz, and the input is trace"
     )
 
 

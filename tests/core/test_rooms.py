@@ -18,6 +18,7 @@ from tests.helpers.places import ROOT
 HOME = Path(causet.__file__).parent
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 MOST_MODULES = 20
+MOST_LINES = 450
 """In one folder."""
 TABLE = re.compile(r"^\| (`[^|]*`) \| ", re.MULTILINE)
 
@@ -116,3 +117,8 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def test_a_folder_has_room_for_few_modules(folder: Path) -> None:
     count = len([file for file in folder.glob("*.py") if file.name != "__init__.py"])
     assert count <= MOST_MODULES
+
+
+def test_a_module_has_one_job() -> None:
+    sizes = {str(file): len(file.read_text().splitlines()) for _, file in modules()}
+    assert {file: lines for file, lines in sizes.items() if lines > MOST_LINES} == {}

@@ -8,6 +8,7 @@ import errno
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -195,16 +196,44 @@ def test_bad_input_of_a_trace_is_told_as_ever(tmp_path: Path) -> None:
 def test_options_belong_to_formats(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(json.dumps(SPANS))
     assert refused(lambda: read_executions(tmp_path / "x.json", "otlp", parser="x")) == (
-        "the option parser belongs to shiviz, and the input is otlp"
+        "--parser belongs to shiviz, and the input is otlp"
     )
     assert refused(lambda: read_executions(tmp_path / "x.json", colour="red")) == (
-        "the option colour is unknown, and the input is otlp"
+        "--colour is unknown, and the input is otlp"
     )
     assert refused(lambda: read_executions(tmp_path / "x.json", "events")) == (
         f"{tmp_path}/x.json: to read a table of events, name the column of their ids (--id), and of their "
         "causes (--parent)"
     )
     assert "unknown format" in refused(lambda: read_executions(tmp_path / "x.json", "xml"))
+
+
+@pytest.mark.parametrize(
+    ("to", "name", "said"),
+    [
+        ("parquet", "q.jsonl", "--to parquet contradicts the name, which ends in .jsonl; end it in .parquet"),
+        ("shiviz", "q.parquet", "--to shiviz contradicts the name, which ends in .parquet; end it in .log"),
+        (
+            "cloudevents",
+            "q.log",
+            "--to cloudevents contradicts the name, which ends in .log; end it in .jsonl",
+        ),
+    ],
+)
+def test_a_format_that_contradicts_the_name_is_refused(to: str, name: str, said: str, tmp_path: Path) -> None:
+    """Or the next command reads Parquet as lines of JSON."""
+    write_trace(tmp_path / "t.jsonl", [Event("p", 1)])
+    with pytest.raises(BadInput, match=re.escape(said)):
+        run(tmp_path / "t.jsonl", "--to", to, "-o", tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
+def test_the_input_is_not_written_over(tmp_path: Path) -> None:
+    write_trace(tmp_path / "t.jsonl", [Event("p", 1, text="kept")])
+    before = (tmp_path / "t.jsonl").read_bytes()
+    with pytest.raises(BadInput, match="is the input; name another file to write"):
+        run(tmp_path / "t.jsonl", "-o", tmp_path / "t.jsonl")
+    assert (tmp_path / "t.jsonl").read_bytes() == before
 
 
 def test_files_of_several_formats_are_several_executions(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ class Change(NamedTuple):
 
 
 def place_of(module: str) -> str:
-    """The full name of a module below `causet`, of its room and name: it moves house without its mutants."""
+    """The full name of a module below `causet`, from its room and name, so that it can move."""
     wanted = tuple(module.split("."))
     found = [place for place in PLACES if place[-len(wanted) :] == wanted]
     assert len(found) == 1, f"{module}: {found}"

@@ -233,7 +233,7 @@ def test_what_is_no_message_goes_by_the_side_with_the_reason_and_the_rest_goes_o
     [
         ({"missing": "drop"}, "wait, flag or divert"),
         ({"missing": "flag"}, "flag needs a patience"),
-        ({"missing": "wait", "patience": 5}, "patience belongs to flag and divert"),
+        ({"missing": "wait", "patience": 5}, "patience can be used only with missing = flag or divert"),
         ({"missing": "flag", "patience": "soon"}, "write a duration such as"),
         ({"missing": "wait", "by": "nobody"}, 'need a column "nobody"'),
         ({"missing": "wait", "parent": "causationid"}, 'need a column "id"'),

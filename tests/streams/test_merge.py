@@ -102,6 +102,11 @@ def test_time_may_be_text_as_the_envelope_has_it(spark: SparkSession) -> None:
         ({"epsilon": "x", "delta": 1}, SCHEMA, 'epsilon = "x"'),
         ({"epsilon": 1, "delta": 1}, "source string, sequence long", 'no "causaltime" in'),
         ({"epsilon": 1, "delta": 1}, "source string, sequence long, rc long", 'no "r" in'),
+        (
+            {"epsilon": 1, "delta": 1},
+            "source string, sequence long, malformed string, __causet_fault string",
+            'no "causaltime" in source, sequence$',
+        ),
     ],
 )
 def test_bad_arguments_and_missing_columns_of_merge_are_named(

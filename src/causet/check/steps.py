@@ -273,7 +273,7 @@ class Steps:
         return found
 
     def _private_moves(self, now: Received, latest: int) -> Iterator[tuple[Move, frozenset[Copy]]]:
-        """What a process can do without anybody's notice, and what is under way to it then."""
+        """What a process can do that no other one notices, and what is under way to it then."""
         for copy in self._receivable(now.left):
             yield ("receive", copy), now.left - {copy}
         clock = self.state(now.local).clock + 1

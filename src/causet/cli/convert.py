@@ -11,6 +11,7 @@ import click
 from causet.cli.shared.inputs import fault_lines, fault_records, input_options, refuse_faults, strict_option
 from causet.cli.shared.printing import json_option, print_json, say
 from causet.errors import listed
+from causet.files import check_output
 from causet.formats.execution import Execution
 from causet.formats.output import FORMS_OUT, Written, form_out, write_executions
 from causet.formats.registry import read_executions
@@ -71,6 +72,8 @@ def convert(
       causet convert trace.jsonl -o trace.log
     """
     form_out(output, to)  # an unknown format is reported before anything is read
+    if output.is_file():
+        check_output(output, inputs)
     executions = read_executions(inputs, form, each=each, **options)
     refuse_faults(strict, [fault for execution in executions for fault in execution.faults])
     written = write_executions(output, executions, to)

@@ -90,6 +90,13 @@ def form_out(output: Path, form: str | None) -> str:
             f"{output}: end the name in {', '.join(ENDINGS)}, or name the format with --to: "
             f"{', '.join(FORMS_OUT)}"
         )
+    if form is not None and ending is not None and not _is_folder(output):
+        lines_of_json = ENDINGS[ending] == "trace" and form == "cloudevents"
+        if ENDINGS[ending] != form and not lines_of_json:
+            raise BadInput(
+                f"{output}: --to {form} contradicts the name, which ends in {ending}; end it in "
+                f"{FORMS_OUT[form]}, or leave out --to"
+            )
     return form or ENDINGS[ending or ""]
 
 

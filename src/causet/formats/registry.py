@@ -116,7 +116,7 @@ def read_executions(
         if not any(name in FORMS_IN[found].options for found in by_form):
             knowing = [found for found, known in FORMS_IN.items() if name in known.options]
             whose = f"belongs to {' and '.join(knowing)}" if knowing else "is unknown"
-            raise BadInput(f"the option {name} {whose}, and the input is {' and '.join(by_form)}")
+            raise BadInput(f"--{name.replace('_', '-')} {whose}, and the input is {' and '.join(by_form)}")
     if "events" in by_form and "id" not in given:
         raise BadInput(
             f"{by_form['events'][0]}: to read a table of events, name the column of their ids (--id), and "

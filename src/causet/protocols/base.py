@@ -143,7 +143,7 @@ class NullOptions(Options):
 
     silence: float = setting(
         5.0,
-        "time-silence: who was silent in a group for this long sends a null message there",
+        "time-silence: a process that was silent in a group for this long sends a null message there",
         flag=True,
     )
 

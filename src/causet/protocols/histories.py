@@ -17,7 +17,7 @@ R6.2  After a send to A: C(i) ∪= A ∪ {p} for all i in H.
 R6.3  After a delivery of m: C(n) ∪= A_m for the sender's earlier messages n; then H_m joins H with
       C(n) = C_m(n) ∪ A_m ∪ {s_m} ∪ addresses of later messages of n's sender; then m with {s_m, q}.
 R7    A timestamp leaves out what was reported to all its addressees.
-R8    H drops what was reported to all who it was addressed to.
+R8    H drops what was reported to all its addressees.
 R9    A member of a separator (S, F, B) that writes to F leaves out what is addressed to B only and was
       reported to all of S.
 

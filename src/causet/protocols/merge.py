@@ -2,8 +2,8 @@
 
 Clocks differ by at most ε (G1), and a message arrives within δ of its receiver's clock or counts as lost
 (G2). Every message carries a timestamp (see `merge_clock`); its receiver delivers it when no predecessor can
-still come, in the order of `less`, then of processes. So all who deliver two messages deliver them in the
-same order, that order respects causality, and no message waits longer than δ + 3ε.
+still come, in the order of `less`, then of processes. So all processes that deliver two messages deliver
+them in the same order, that order respects causality, and no message waits longer than δ + 3ε.
 
 The paper's events are sends and receptions; the timestamp learns from a message when it is received.
 

@@ -28,15 +28,13 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
-from causet.errors import quote
+from causet.errors import BadInput, quote, reason
+from causet.files import unwritable
 
 try:
     import fcntl
 except ImportError:  # not on every system
     fcntl = None  # type: ignore[assignment]
-
-from causet.errors import BadInput, reason
-from causet.files import unwritable
 
 VERSION = 2
 MOST_LOGS = 1000

@@ -144,9 +144,9 @@ class Deliver:
             raise BadInput(f"missing = {quote(self.missing)}: must be wait, flag or divert")
         if (self.missing == WAIT) != (self.patience is None):
             raise BadInput(
-                "patience belongs to flag and divert"
+                "patience can be used only with missing = flag or divert (--missing); wait has none"
                 if self.missing == WAIT
-                else f"{self.missing} needs a patience, such as 10m"
+                else f"missing = {self.missing} needs a patience, such as 10m (--patience 10m)"
             )
         if not 1 <= self.buckets <= 1 << 16:
             raise BadInput(f"buckets = {self.buckets}: there can be 1 to 65,536")

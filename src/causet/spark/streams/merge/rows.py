@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -12,6 +12,7 @@ from pyspark.sql import types as T
 from causet.errors import BadInput, quote
 from causet.rcclock import FAR, largest_c
 from causet.spark.columns import quoted
+from causet.spark.streams.bucket import MALFORMED
 from causet.spark.streams.pack import FAULT, OWN, SIZE
 from causet.stamp import HEARTBEAT, MOST_SEQUENCE
 
@@ -51,7 +52,7 @@ def with_times(messages: DataFrame) -> tuple[DataFrame, Times]:
         if name not in names:
             raise BadInput(
                 f"messages need the columns source, sequence, and rc and r or causaltime; no {quote(name)}"
-                f" in {', '.join(names)}"
+                f" in {', '.join(_given(names))}"
             )
     for name in (*wanted, *([DOMAIN] if DOMAIN in names else [])):
         kind = messages.schema[name].dataType
@@ -70,6 +71,12 @@ def with_times(messages: DataFrame) -> tuple[DataFrame, Times]:
     return messages.withColumns(made), Times(
         *(name if column is None else f"{OWN}{name}" for name, column in wanted_numbers.items())
     )
+
+
+def _given(names: Sequence[str]) -> list[str]:
+    """The columns without those that were added to them on the way."""
+    added = MALFORMED if FAULT in names else ""
+    return [name for name in names if not name.startswith(OWN) and name != added]
 
 
 def _number(messages: DataFrame, name: str) -> Column | None:
