@@ -256,7 +256,7 @@ class Process:
         A caller that restores often may load packets in its own way, for instance each only once.
         """
         load = load_packet or self.load_packet
-        process = Process.__new__(Process)  # not copy(): that costs more than all the rest
+        process = Process.__new__(Process)  # copy() would be a quarter of the work
         process.me, process.system = self.me, self.system
         process.sent, controls, state, engine, links = snapshot
         process._engine = HoldBack(in_order=self._engine.in_order, capacity=self._engine.capacity)

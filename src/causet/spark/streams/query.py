@@ -255,7 +255,7 @@ class Runs:
     def to_the_end(self, planned: Blobs | None = None) -> None:
         """Run with the settings of now. A batch with files that cannot be read is run without them.
 
-        What is planned already with these settings need not be planned again: that takes a second or two.
+        What is planned already with these settings need not be planned again: that takes about a second.
         """
         query, settings = self.query, self.query.asked.transform.settings
         while True:
