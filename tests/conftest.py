@@ -89,9 +89,13 @@ def no_jvm_unless_marked(java_starts: Path | None) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def spark() -> SparkSession:
-    """The session of this process; it stays for the next module."""
-    return shared_spark()
+def spark() -> Iterator[SparkSession]:
+    """The session of this process; it stays for the next module, but what this one made there does not.
+
+    A frame that Python has not collected keeps its plan and its broadcast tables alive in the JVM.
+    """
+    yield shared_spark()
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -59,9 +59,10 @@ LATER = (
 """Ten times the JVM's usual thresholds for optimising a method. Start-up code runs only a few times, and
 optimising it kept one core busy; the methods of a job reach these thresholds within a second."""
 BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:CICompilerCount=1")
-FEW_TASKS = {"spark.sql.shuffle.partitions": "2"}
+LITTLE_WORK = {"spark.sql.shuffle.partitions": "2", "spark.buffer.pageSize": "1m"}
 """For small inputs: no optimising at all, since code for jobs of a few seconds takes longer to compile than
-to run; and no tasks without work."""
+to run; no tasks without work; and small pages, since every sort and every broadcast table, however small,
+fills a page of its own with zeros: 64 MB, as Spark chooses them."""
 
 CHECKPOINTS = {
     "spark.sql.streaming.checkpointFileManagerClass": (
@@ -131,7 +132,7 @@ def settings_for(
     brief: bool,
 ) -> dict[str, str]:
     """The configuration of a session with a JVM of its own."""
-    settings = {**DEFAULTS, **(FEW_TASKS if brief else {}), **_worker_environment(place)}
+    settings = {**DEFAULTS, **(LITTLE_WORK if brief else {}), **_worker_environment(place)}
     options = [*archive_options(java), *(BRIEF if brief else LATER), *FORKING, *_quiet_options()]
     ours = {"spark.driver.defaultJavaOptions": options}
     if place.local:
