@@ -30,7 +30,7 @@ FORMS = ("parquet", "jsonl")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _PART = re.compile(r"part-(\d+)-.*?(?:-c(\d+))?(?:\.\w+)*")
 _OURS = re.compile(r"part-.*|_SUCCESS|\..*\.crc")
-_TRIES, _PAUSE = 50, 0.1
+_TRIES, _PAUSE, _QUIET = 50, 0.1, 10
 
 
 def write_rows(rows: DataFrame, target: str | Path, form: str, overwrite: bool = False) -> list[Path]:
@@ -139,14 +139,18 @@ def _interrupted(spark: SparkSession, folder: Path) -> Iterator[None]:
 
 
 def _remove_for_good(folder: Path) -> None:
-    """Remove a folder although interrupted tasks may still run for a short time and make it again."""
+    """Remove a folder although interrupted tasks may still run for a short time and make it again.
+
+    A task makes a folder by starting a program (Hadoop's `chmod`), which takes a while on a busy machine: so
+    it counts as gone when nothing has come back for a second.
+    """
     quiet = 0
     for _ in range(_TRIES):
         if folder.exists():
             quiet = 0
             shutil.rmtree(folder, ignore_errors=True)
         quiet += 1
-        if quiet > 3:
+        if quiet > _QUIET:
             return
         time.sleep(_PAUSE)
 
