@@ -74,7 +74,7 @@ def write_stream(folder: Path, batch: int, batches: int) -> None:
         whole &= latest > 0
     deps = pa.array(np.where(whole, packed.view("V25"), np.zeros(1, "V25")).tolist(), pa.binary())
     deps = pa.compute.if_else(pa.array(whole), deps, pa.scalar(b"\x01", pa.binary()))
-    sent = 1_700_000_000_000 + np.arange(rows) // PER_TICK
+    sent = 1_700_000_000_000_000 + np.arange(rows) * (1000 // PER_TICK)
     table = pa.table(
         {
             "receiver": pa.array(np.array([f"r{each}" for each in range(RECEIVERS)])[receiver]),

@@ -3,7 +3,8 @@
 This is the specification of what `deliver` means, in plain Python on the hold-back engine: tests hold the
 bulk kernel (`kernels/streams`) and the Spark operator to it. It also serves programs without Spark.
 
-A message is (source, number) and its direct causes. It waits until the previous one of its source and all its
+A message is (process, number) and its direct causes, where the process is the identity under which a source
+numbers its messages (`causet.envelope.process_of`). It waits until the previous one of its source and all its
 causes are delivered. What happens when a cause does not come is the caller's choice, and has no default:
 
     wait     for as long as it takes
@@ -15,8 +16,10 @@ source moves none of that source's messages: only held messages of its own sourc
 before it. A missing cause that comes after all is delivered and marked as late: the message that was named,
 and the one just before a message of its own source that left without it; no other.
 
-A number that comes again is a duplicate, or a conflict if the message is a different one. A number that is
-more than 10⁹ above the largest of its source is refused.
+A number that comes again is a duplicate, or a conflict if the message is a different one: a process that
+was started again without its memory and without a new identity uses its numbers for other messages. That is
+known for the last 65,536 numbers of a process. A number that is more than 10⁹ above the largest of its
+process is refused.
 
     >>> delivery = Delivery("flag", patience=10)
     >>> delivery.offer("ben", 1, {"anna": 1}, "answer", now=0)
@@ -29,18 +32,25 @@ more than 10⁹ above the largest of its source is refused.
     True
     >>> [(each.payload, each.status, each.index) for each in delivery.take(now=11)]
     [('question', 'late', 1)]
+    >>> delivery.offer("anna", 1, {}, "question", now=12)
+    False
+    >>> delivery.offer("anna", 1, {}, "another question", now=12)
+    Traceback (most recent call last):
+    causet.delivery.Conflict: anna:1 is the number of another message
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b
 from typing import Any, Generic, TypeVar
 
+from causet.envelope import MOST_SEQUENCE
 from causet.errors import BadInput, BadStamp, quote
 from causet.holdback import HoldBack, Threshold
-from causet.stamp import MOST_SEQUENCE
 from causet.status import DELIVERED, DIVERTED, FLAG, FLAGGED, LATE, POLICIES, WAIT
 
 Payload = TypeVar("Payload")
@@ -58,6 +68,7 @@ class Delivered(Generic[Payload]):
     """A message that leaves."""
 
     source: str
+    """the process that numbered it"""
     number: int
     payload: Payload
     index: int | None
@@ -65,7 +76,18 @@ class Delivered(Generic[Payload]):
     status: str
     waited: float
     missing: dict[str, int]
-    """source → number: the direct causes that were not delivered before"""
+    """process → number: the direct causes that were not delivered before"""
+
+
+def _digest(payload: object) -> Hashable:
+    """What tells payloads apart: the same for equal ones."""
+    if isinstance(payload, bytes | bytearray):
+        return blake2b(payload, digest_size=8).digest()
+    try:
+        text = json.dumps(payload, sort_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return blake2b(text.encode(), digest_size=8).digest()
 
 
 class Conflict(BadStamp):
@@ -119,7 +141,11 @@ class Delivery(Generic[Payload]):
         mark: Hashable = None,
     ) -> bool:
         """Take a message in; False if it is held, delivered or diverted already. BadStamp if it cannot exist;
-        Conflict if the number is that of a different message, one with another `mark`."""
+        Conflict if the number is that of a different message, one with another `mark`. The mark is by default
+        a digest of the payload, if that can be written as JSON; and if not, all messages of a number are
+        taken for the same."""
+        if mark is None:
+            mark = _digest(payload)
         for of, each in (*causes.items(), (source, number)):
             if not 1 <= each <= MOST_SEQUENCE:
                 raise BadStamp(f"{of}:{each}: numbers are between 1 and {MOST_SEQUENCE}")

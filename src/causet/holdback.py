@@ -182,13 +182,24 @@ class HoldBack(Generic[Payload]):
             return False
         return key[1] <= passed if isinstance(passed, int) else key[1] in passed
 
-    def offer(self, key: Key, thresholds: Iterable[Threshold], payload: Payload, rank: Any = 0) -> bool:
-        """Take an item in; False, and nothing changes, if it is a duplicate."""
+    def offer(
+        self,
+        key: Key,
+        thresholds: Iterable[Threshold],
+        payload: Payload,
+        rank: Any = 0,
+        *,
+        bounded: bool = True,
+    ) -> bool:
+        """Take an item in; False, and nothing changes, if it is a duplicate.
+
+        Unless it is `bounded`, the capacity does not concern it.
+        """
         if key in self._held or self._has_passed(key):
             return False
         facts = self.facts
         unmet = tuple([t for t in thresholds if facts.get(t[0], 0) < t[1]])
-        if unmet and self.capacity is not None and len(self._held) >= self.capacity:
+        if unmet and bounded and self.capacity is not None and len(self._held) >= self.capacity:
             raise HoldBackFull(
                 f"{len(self._held)} items are held, which is the capacity; {key} would have to wait for "
                 f"{unmet[0][0]} ≥ {unmet[0][1]}. Raise the capacity, or find out why that does not come"
@@ -272,6 +283,18 @@ class HoldBack(Generic[Payload]):
             if not passed:
                 del self._passed[key[0]]
 
+    def remember(self, keys: Iterable[Key]) -> None:
+        """Remember that these items passed, and no others: something else refuses their duplicates.
+
+        Only for an engine whose items may pass in any order.
+        """
+        passed: dict[Hashable, int | set[int]] = {}
+        for source, number in keys:
+            numbers = passed.setdefault(source, set())
+            assert isinstance(numbers, set)
+            numbers.add(number)
+        self._passed = passed
+
     def held(self) -> Iterator[Payload]:
         """The payloads that are held, in the order they came."""
         return (item.payload for item in self._held.values())
@@ -286,13 +309,32 @@ class HoldBack(Generic[Payload]):
             unmet = ((fact, least, self.facts.get(fact, 0)) for fact, least in self._unmet(item))
             yield Wait(item.key, tuple(unmet))
 
+    def lower(self, fact: Fact, value: int) -> None:
+        """Let a fact fall below a value that it is going to be raised to.
+
+        For a process that finds its own memory damaged: else facts only grow.
+        """
+        if self.facts.get(fact, 0) > value:
+            self.facts[fact] = value - 1
+
     def replace(self, decide: Callable[[Payload], tuple[Iterable[Threshold], Any, Payload] | None]) -> None:
         """Give held items new thresholds, rank and payload where `decide` names them.
 
         For a process that finds its own memory damaged; costs as much as there are items.
         """
+        self.review(lambda payload, thresholds, rank: decide(payload))
+
+    def review(
+        self,
+        decide: Callable[
+            [Payload, tuple[Threshold, ...], Any], tuple[Iterable[Threshold], Any, Payload] | None
+        ],
+    ) -> None:
+        """The same, where `decide` is told the thresholds that were unmet at first, and the rank."""
         again = [
-            (item, changed) for item in self._held.values() if (changed := decide(item.payload)) is not None
+            (item, changed)
+            for item in self._held.values()
+            if (changed := decide(item.payload, item.thresholds, item.rank)) is not None
         ]
         if not again:
             return

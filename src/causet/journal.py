@@ -19,14 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from causet.errors import BadInput, quote
+from causet.rcclock import TICKS_PER_MS
 
 try:
     import fcntl
 except ImportError:  # pragma: no cover
     fcntl = None  # type: ignore[assignment]
 
-VERSION = 1
-"""Of the envelope's extensions, and of saved stampers."""
+VERSION = 2
+"""Of saved stampers and of their files. Version 1 is taken over: its times count ms, and its messages are
+numbered under the plain source, which goes on."""
 
 _WRITES = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 CLOSED = "this stamper was closed; open a new one"
@@ -86,11 +88,15 @@ class Journal:
         except OSError as error:
             raise BadInput(f"{self._path}: cannot be read: {error.strerror}") from None
         whole = raw[: raw.rfind(b"\n") + 1].splitlines()
-        found = []
+        found: list[dict[str, Any]] = []
+        old = False
         for number, line in enumerate(whole, 1):
             try:
-                found.append(state_of(line, "") if number == 1 else _record(line))
-            except (ValueError, BadInput) as error:
+                record = _record(line)
+                if number == 1:
+                    old = _version(record, "its first line") == 1
+                found.append(_checked(_taken_over(record, number == 1) if old else record, number == 1))
+            except (ValueError, RecursionError, BadInput) as error:
                 raise BadInput(f"{self._path}, line {number}: not written by a stamper: {error}") from None
         return found
 
@@ -174,7 +180,7 @@ def _line(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass") + b"\n"
 
 
-def _record(line: bytes) -> dict[str, Any]:
+def _record(line: str | bytes) -> dict[str, Any]:
     found = json.loads(line)
     if not isinstance(found, dict):
         raise BadInput(f"an object is expected, not {quote(found)}")
@@ -182,13 +188,56 @@ def _record(line: bytes) -> dict[str, Any]:
 
 
 def state_of(saved: str | bytes, what: str) -> dict[str, Any]:
-    """The state that `Stamper.save` or a journal's first line holds."""
-    state = json.loads(saved)
-    if not isinstance(state, dict) or "version" not in state:
+    """The state that `Stamper.save` gave, as one of this version; BadInput if it is none."""
+    try:
+        state = _record(saved)
+        old = _version(state, what) == 1
+        return _checked(_taken_over(state, first=True) if old else state, first=True)
+    except (ValueError, RecursionError):
+        raise BadInput(f"{what}: not JSON") from None
+
+
+def _version(state: Mapping[str, Any], what: str) -> int:
+    if "version" not in state:
         raise BadInput(f"{what}: no state of a stamper")
-    if state["version"] != VERSION:
+    version = state["version"]
+    if type(version) is not int or not 1 <= version <= VERSION:
         raise BadInput(
-            f"{what}: version {quote(state['version'])}, and this is version {VERSION}; use the release that "
-            "wrote it"
+            f"{what}: version {quote(version)}, and this is version {VERSION}; use the release that wrote it"
         )
-    return state
+    return version
+
+
+def _taken_over(line: dict[str, Any], first: bool) -> dict[str, Any]:
+    """A line of version 1 as one of version 2."""
+    if type(line.get("rc")) is int:
+        line = {**line, "rc": line["rc"] * TICKS_PER_MS}
+    return {**line, "process": line.get("source")} if first else line
+
+
+KINDS: dict[str, type | tuple[type, ...]] = {
+    "source": str,
+    "process": str,
+    "domain": str,
+    "sequence": int,
+    "seen": dict,
+    "direct": dict,
+    "unsent": list,
+    "stamped": dict,
+    "sent": int,
+    "saw": list,
+    "rc": (int, type(None)),
+}
+STATE = ("source", "process", "domain", "sequence", "seen", "direct")
+"""What every state has."""
+
+
+def _checked(line: dict[str, Any], first: bool) -> dict[str, Any]:
+    """BadInput if a line has not what it is to have."""
+    for name in STATE if first else ():
+        if name not in line:
+            raise BadInput(f"{quote(name)} is missing")
+    for name, kind in KINDS.items():
+        if name in line and not isinstance(line[name], kind):
+            raise BadInput(f"{quote(name)} cannot be {quote(line[name])}")
+    return line

@@ -1,14 +1,18 @@
 """The ⟨r, c⟩ clock of the deterministic merge, for a producer: the clock on the wall, and what it has heard.
 
-r is the wall clock in ticks of 1 ms, r + c the largest clock value that this process knows of (Kulkarni &
-Ravikant, section 5, repaired: see K5 in `causet.protocols.merge_clock`). Messages are ordered by (r + c, r,
-source, sequence), and whatever a process stamps comes after everything it has heard of.
+r is the wall clock in ticks of 1 µs, r + c the largest clock value that this process knows of (Kulkarni &
+Ravikant, section 5, repaired: see K5 in `causet.protocols.merge_clock`). A tick must not be longer than the
+shortest step of a causal chain; with ticks of 1 ms, two processes that answer each other at once run ahead of
+the clock on the wall. Messages are ordered by (r + c, r, process). Whatever a process sends comes after
+everything it has heard of, and no two of its sends have the same r + c.
 
-    >>> clock = RcClock(epsilon=50, now=iter([1000, 1001]).__next__, steady=None)
+    >>> clock = RcClock(epsilon=50, now=iter([1000, 1001, 1001]).__next__, steady=None)
     >>> clock.event()
     RcTime(rc=1000, r=1000)
     >>> clock.event(RcTime(rc=1020, r=1020))                # from a clock that is ahead
     RcTime(rc=1021, r=1001)
+    >>> clock.event()
+    RcTime(rc=1022, r=1001)
 """
 
 from __future__ import annotations
@@ -16,11 +20,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable
+from threading import Lock
 from typing import NamedTuple
 
 from causet.errors import BadInput, BadStamp, CausetError, quote
 
+TICKS_PER_MS = 1000
 FAR = 2**53
+"""No time is as large as this; whatever reads JSON reads smaller ones exactly."""
 _TIME = re.compile(r"(\d{1,16})[ ,](\d{1,16})")
 
 
@@ -29,7 +36,7 @@ class ClockJumped(CausetError):
 
 
 class RcTime(NamedTuple):
-    """The time of an event: r + c, and r."""
+    """The time of an event in ticks: r + c, and r."""
 
     rc: int
     r: int
@@ -38,19 +45,21 @@ class RcTime(NamedTuple):
         return f"{self.rc} {self.r}"
 
     @classmethod
-    def parse(cls, text: object) -> RcTime:
+    def parse(cls, text: object, tick: int = 1) -> RcTime:
+        """A time from its text, whose numbers count so many ticks of 1 µs each."""
         found = _TIME.fullmatch(text) if isinstance(text, str) and text.isascii() else None
         if found is None:
             raise BadStamp(f"causaltime must be the numbers r + c and r, not {quote(text)}")
-        time = cls(int(found[1]), int(found[2]))
+        time = cls(tick * int(found[1]), tick * int(found[2]))
         if time.rc < time.r or time.rc >= FAR:
             raise BadStamp(f"causaltime {quote(text)} is not a time of a clock")
         return time
 
 
-def largest_c(epsilon: int) -> int:
-    """The largest c that a time can have where clocks are at most ε apart."""
-    return 2 * epsilon + 1
+def largest_c(epsilon: int, tick: int = 1) -> int:
+    """The largest c that a time can have where clocks are at most ε apart, all in ticks of 1 µs. Clocks of
+    version 1 count in ticks of 1 ms, which is a `tick` of 1000."""
+    return 2 * epsilon + tick
 
 
 def largest_known(now: int, largest: int, received: Iterable[int]) -> int:
@@ -60,13 +69,22 @@ def largest_known(now: int, largest: int, received: Iterable[int]) -> int:
 
 
 def wall_clock() -> int:
-    """Ticks of 1 ms since 1970."""
-    return time.time_ns() // 1_000_000
+    """Ticks of 1 µs since 1970."""
+    return time.time_ns() // 1000
 
 
 def steady_clock() -> int:
-    """Ticks of 1 ms since some moment; this clock cannot be set."""
-    return time.monotonic_ns() // 1_000_000
+    """Ticks of 1 µs since some moment; this clock cannot be set."""
+    return time.monotonic_ns() // 1000
+
+
+def in_ms(ticks: int) -> str:
+    """A number of ticks, for people.
+
+    >>> in_ms(50_000), in_ms(1_500), in_ms(-1)
+    ('50 ms', '1.5 ms', '-0.001 ms')
+    """
+    return f"{ticks / TICKS_PER_MS:.3f}".rstrip("0").rstrip(".") + " ms"
 
 
 class RcClock:
@@ -74,68 +92,102 @@ class RcClock:
 
     The bound is checked: where the wall clock differs from the steady one by more than ε, and where a
     message comes from a clock that is ahead by more than ε, ClockJumped is raised and nothing changes. The
-    largest clock value known is at most ε ahead, and one more for each hop of a chain of messages: `reach`
-    leaves room for hops that take less than a tick, and no more than for ε of them.
+    largest clock value known is at most ε ahead, and one tick more for each hop of a chain of messages:
+    `reach` leaves room for hops that take less than a tick, and no more than for ε of them.
+
+    `now` and `steady` return ticks of 1 µs, and all times are in such ticks. Threads and stampers can share a
+    clock.
     """
 
     def __init__(
         self,
-        epsilon: int,
+        epsilon: float,
         now: Callable[[], int] = wall_clock,
         steady: Callable[[], int] | None = steady_clock,
     ) -> None:
-        if epsilon < 0:
-            raise BadInput(f"epsilon = {epsilon}: it cannot be negative")
-        self.epsilon = epsilon
+        if not 0 <= epsilon < FAR / TICKS_PER_MS:
+            raise BadInput(f"epsilon = {epsilon}: it is a number of ms, and cannot be negative")
+        self.epsilon = round(epsilon * TICKS_PER_MS)
+        """in ticks"""
         self.largest = 0
         """the largest clock value known"""
         self._now = now
         self._steady = steady
-        self._apart: int | None = None
+        self._apart: tuple[int, int] | None = None
+        self._lock = Lock()
 
     @property
     def reach(self) -> int:
-        """The largest c that a time can have."""
+        """The largest c of a time that this clock gives."""
         return largest_c(self.epsilon)
 
     def not_before(self, rc: int) -> None:
         """What was known before a restart."""
         self.largest = max(self.largest, rc)
 
+    def heard(self, *received: RcTime, tick: int = 1) -> None:
+        """Messages with these times were received: the next event comes after them. `tick` is the length of a
+        tick of the clocks that they are from."""
+        with self._lock:
+            self._hear(self._checked(), received, tick)
+
     def event(self, *received: RcTime) -> RcTime:
-        """The time of the next event, which may have received messages."""
-        now = self._checked()
+        """The time of the next message that is sent, after those that were received."""
+        with self._lock:
+            now = self._checked()
+            self._hear(now, received)
+            self.largest = max(now, self.largest + 1)
+            return RcTime(self.largest, now)
+
+    def _hear(self, now: int, received: Iterable[RcTime], tick: int = 1) -> None:
+        known = self.largest
         for when in received:
             if when.r > now + self.epsilon:
                 raise ClockJumped(
-                    f"a message was stamped at {when.r}, {when.r - now} ms ahead of this clock, and ε is "
-                    f"{self.epsilon} ms: set the clocks right, or raise epsilon at every source"
+                    f"a message was stamped by a clock that is {in_ms(when.r - now)} ahead of this one, and "
+                    f"ε is {in_ms(self.epsilon)}: set the clocks right, or raise epsilon at every source"
                 )
-            if when.rc > when.r + self.reach:
-                raise BadStamp(f"causaltime {quote(str(when))}: c = {when.rc - when.r} exceeds {self.reach}")
+            most = largest_c(self.epsilon, tick)
+            if when.rc > when.r + most:
+                raise BadStamp(
+                    f"causaltime {quote(str(when))}: c is {in_ms(when.rc - when.r)}, and {in_ms(most)} is "
+                    "the most that it can be"
+                )
             if when.rc + 1 > now + self.reach:
                 raise ClockJumped(
-                    f"causaltime {quote(str(when))} is {when.rc - now} ms ahead of this clock, more than ε = "
-                    f"{self.epsilon} ms allows: set the clocks right, or raise epsilon at every source"
+                    f"causaltime {quote(str(when))} is {in_ms(when.rc - now)} ahead of this clock, more than "
+                    f"ε = {in_ms(self.epsilon)} allows: set the clocks right, or raise epsilon at every "
+                    "source"
                 )
-        self.largest = largest_known(now, self.largest, (when.rc for when in received))
-        return RcTime(self.largest, now)
+            known = max(known, when.rc)
+        self.largest = known
 
     def _checked(self) -> int:
+        before = self._steady() if self._steady is not None else 0
         now = self._now()
-        if self.largest > now + self.reach:
+        if self.largest + 1 > now + self.reach:
             raise ClockJumped(
-                f"the clock shows {now}, and {self.largest} was known before, {self.largest - now} ms later: "
-                f"more than ε = {self.epsilon} ms allows. It was set back; set it right, or wait"
+                f"the clock is {in_ms(self.largest - now)} behind a time that was known before, more than "
+                f"ε = {in_ms(self.epsilon)} allows: it was set back; set it right, or wait"
             )
         if self._steady is not None:
-            apart = now - self._steady()
-            if self._apart is None:
-                self._apart = apart
-            elif abs(apart - self._apart) > self.epsilon:
-                jump, self._apart = apart - self._apart, apart
-                raise ClockJumped(
-                    f"the clock jumped by {jump} ms, more than ε = {self.epsilon} ms: whatever was stamped "
-                    "while it was wrong may be out of order; stamp again if the clock is right now"
-                )
+            self._compare(now - self._steady(), now - before)
         return now
+
+    def _compare(self, least: int, most: int) -> None:
+        """How far the wall clock is from the steady one, which was read before it and after it: a process
+        that had to wait between the two has not seen a jump."""
+        if self._apart is None:
+            self._apart = least, most
+            return
+        low, high = self._apart
+        jump = least - high if least > high else most - low if most < low else 0
+        if abs(jump) > self.epsilon:
+            self._apart = least, most
+            raise ClockJumped(
+                f"the clock of this machine jumped {'ahead' if jump > 0 else 'back'} by {in_ms(abs(jump))}, "
+                f"more than ε = {in_ms(self.epsilon)}: whatever was stamped while it was wrong may be out of "
+                "order; stamp again if the clock is right now"
+            )
+        if not jump:
+            self._apart = max(least, low), min(most, high)

@@ -1,15 +1,20 @@
 """Stamping at the source: the envelope of a message, and who knows what to write on it.
 
-The envelope is a CloudEvent. Within a domain each source numbers its messages 1, 2, 3, … (`sequence`), and
+The envelope is a CloudEvent. Within a domain each process numbers its messages 1, 2, 3, … (`sequence`), and
 says which messages of others it had seen and not yet answered (`causaldeps`): the direct causes. A message
-depends on the previous one of its source and on these; everything else follows.
+depends on the previous one of its process and on these; everything else follows.
 
-    >>> anna, ben = Stamper("anna", "chat"), Stamper("ben", "chat")
+    >>> anna, ben = Stamper("anna", "chat", run="1"), Stamper("ben", "chat", run="1")
     >>> question = anna.stamp("Who is there?")
     >>> ben.saw(question)
     >>> answer = ben.stamp("Me.")
-    >>> answer["sequence"], answer["causaldeps"]
-    ('00000000000000000001', '{"anna":1}')
+    >>> answer["source"], answer["causalprocess"], answer["sequence"], answer["causaldeps"]
+    ('ben', 'ben~1', '00000000000000000001', '{"anna~1":1}')
+
+A process that lost its memory is a new process: its numbers begin at 1 again, under an identity of its own.
+
+    >>> Stamper("anna", "chat").process == Stamper("anna", "chat").process
+    False
 
 Standard library only: a producer needs nothing but this package's pure part.
 """
@@ -18,40 +23,82 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from causet.envelope import (
+    DOMAIN,
+    HEARTBEAT,
+    MOST_DEPS,
+    MOST_SEQUENCE,
+    PACKED_VERSION,
+    PROCESS,
+    TYPE,
+    VERSION_NAME,
+    canonical,
+    deps_of,
+    from_binary,
+    pack_deps,
+    process_of,
+    sequence_of,
+    tick_of,
+    time_of,
+    to_binary,
+)
+from causet.envelope import VERSION as ENVELOPE_VERSION
 from causet.errors import BadInput, BadStamp, quote
+from causet.identity import identity, new_run
 from causet.journal import VERSION, Journal, state_of
 from causet.model import is_text
 from causet.rcclock import ClockJumped, RcClock, RcTime
 
-__all__ = ["HEARTBEAT", "ClockJumped", "RcClock", "RcTime", "Stamper", "from_binary", "to_binary"]
+__all__ = [
+    "DOMAIN",
+    "HEARTBEAT",
+    "MOST_DEPS",
+    "MOST_SEQUENCE",
+    "PACKED_VERSION",
+    "TYPE",
+    "ClockJumped",
+    "RcClock",
+    "RcTime",
+    "Stamper",
+    "canonical",
+    "deps_of",
+    "from_binary",
+    "pack_deps",
+    "process_of",
+    "sequence_of",
+    "time_of",
+    "to_binary",
+]
 
-TYPE, HEARTBEAT = "causet.message", "causet.heartbeat"
-DOMAIN = "causaldomain"
-MOST_SEQUENCE = 2**53 - 1
-"""The largest number of a message: whatever reads JSON reads it exactly, and no source sends that many."""
-PACKED_VERSION = 1
-MOST_DEPS = 10_000
-"""Direct causes of one message, at most."""
 JOURNAL_LINES = 10_000
 """So many lines are written to a stamper's file before it is written anew."""
 
 _ATTRIBUTE = re.compile(r"[a-z0-9]{1,40}")
-_OURS = ("specversion", "id", "source", "type", "sequence", "causaldeps", "causaltime", DOMAIN, "data")
+_OURS = (
+    *("specversion", "id", "source", "type", "sequence", "data"),
+    *(VERSION_NAME, PROCESS, DOMAIN, "causaldeps", "causaltime"),
+)
 
 
 class Stamper:
     """Writes envelopes for one source in one domain.
 
-    With a `file`, every number and everything seen is written there before it counts: a process that is
-    killed and starts again with the same file goes on with the next number, and `unsent` holds the
-    envelopes that may not have reached a receiver: publish them again first (a receiver recognises a
-    duplicate).
+    The messages are numbered under an identity, `process`: the source, and a run of it that has a name of its
+    own (`source~run`). With a `file`, the identity is made when the file is new, and kept in it, and every
+    number and everything seen is written there before it counts: a process that is killed and starts again
+    with the same file goes on with the next number, and `unsent` holds the envelopes that may not have
+    reached a receiver: publish them again first (a receiver recognises a duplicate).
+    Without a file, every start is a new process: its numbers begin at 1, and its messages do not follow those
+    of its predecessor, unless it `saw` them. No number is used twice, but what the predecessor stamped and
+    did not hand over is lost, and so is the order between the two. Use a file where a producer may be started
+    again and is to go on.
     Written is what the operating system has; with `durable`, what the disk has. The file is locked as long as
     the stamper is open: a second one on the same file, in this process or another, is refused (BadInput), and
     so is a forked process that goes on with its parent's. `close()`, the end of a `with`, and the end of the
@@ -60,6 +107,9 @@ class Stamper:
     Threads can share a stamper.
 
     With a `clock`, messages also carry the ⟨r, c⟩ time of the deterministic merge.
+
+    `run` names the run, where a program has incarnations of its own: small letters, digits and dashes. Two
+    runs that know nothing of each other must never have the same name.
     """
 
     def __init__(
@@ -70,6 +120,7 @@ class Stamper:
         clock: RcClock | None = None,
         file: str | Path | None = None,
         durable: bool = False,
+        run: str | None = None,
     ) -> None:
         for name, value in (("source", source), ("domain", domain)):
             if not is_text(value):
@@ -79,6 +130,8 @@ class Stamper:
                 )
         self.source = source
         self.domain = domain
+        self.process = identity(source, new_run() if run is None else run)
+        """the identity under which messages are numbered"""
         self.clock = clock
         self.sequence = 0
         """the number of the last message"""
@@ -86,6 +139,8 @@ class Stamper:
         self._direct: dict[str, int] = {}
         self._unsent: dict[int, dict[str, Any]] = {}
         self._lock = RLock()
+        self._born = os.getpid()
+        self._named = run is not None
         self._journal: Journal | None = None
         if file is not None:
             self._journal = Journal(Path(file), durable)
@@ -128,16 +183,15 @@ class Stamper:
             raise BadInput(
                 f"{self.source} has sent {MOST_SEQUENCE} messages, which is the most that can be numbered"
             )
-        if self._journal is not None:
-            self._journal.check_open()
+        self._check_open()
         number = self.sequence + 1
         envelope: dict[str, Any] = {
             "specversion": "1.0",
-            "id": attributes.pop("id", f"{self.domain}:{number}"),
+            "id": attributes.pop("id", f"{self.process}:{self.domain}:{number}"),
             "source": self.source,
             "type": attributes.pop("type", TYPE),
             **attributes,
-            DOMAIN: self.domain,
+            **self._about(),
             "sequence": f"{number:020}",
             "causaldeps": canonical(self._direct),
         }
@@ -155,6 +209,21 @@ class Stamper:
         self._tidy()
         return envelope
 
+    def _about(self) -> dict[str, Any]:
+        """The attributes that all envelopes of this stamper have."""
+        process = {PROCESS: self.process} if self.process != self.source else {}
+        return {VERSION_NAME: ENVELOPE_VERSION, **process, DOMAIN: self.domain}
+
+    def _check_open(self) -> None:
+        """BadInput if this stamper may not be used here, or not any longer."""
+        if self._journal is not None:
+            self._journal.check_open()
+        elif os.getpid() != self._born:
+            raise BadInput(
+                f"the stamper of {quote(self.source)} was made before the process forked, and is the "
+                "parent's; make another one here"
+            )
+
     def sent(self, envelope: Mapping[str, Any]) -> None:
         """The broker has this message: no need to keep it for a restart."""
         number = sequence_of(envelope)
@@ -171,61 +240,63 @@ class Stamper:
         that no other delivered one depends on. BadStamp if the envelope is damaged or of another domain;
         nothing is changed then.
         """
-        source, domain = envelope.get("source"), envelope.get(DOMAIN, self.domain)
-        if not isinstance(source, str) or not is_text(source):
-            raise BadStamp(f"an envelope must have a source that is text, not {quote(source)}")
+        process, domain = process_of(envelope), envelope.get(DOMAIN, self.domain)
         if domain != self.domain:
             raise BadStamp(
                 f"a message of domain {quote(domain)} at a stamper of domain {quote(self.domain)}: "
                 "dependencies stay inside a domain, so give what belongs together one domain"
             )
-        when = time_of(envelope)
+        when, tick = time_of(envelope), tick_of(envelope)
         beats = envelope.get("type") == HEARTBEAT
         number, deps = (0, {}) if beats else (sequence_of(envelope), deps_of(envelope))
-        if deps.get(source, 0) >= number and not beats:
-            raise BadStamp(f"message {number} of {quote(source)} depends on itself or on a later one")
+        if deps.get(process, 0) >= number and not beats:
+            raise BadStamp(f"message {number} of {quote(process)} depends on itself or on a later one")
         with self._lock:
-            if self._journal is not None:
-                self._journal.check_open()
+            self._check_open()
+            before = self.clock.largest if self.clock is not None else 0
             if self.clock is not None and when is not None:
-                self.clock.event(when)
-            if beats or source == self.source or number <= self._seen.get(source, 0):
+                self.clock.heard(when, tick=tick)
+            if beats or process == self.process or number <= self._seen.get(process, 0):
+                if self.clock is not None and self.clock.largest > before:
+                    self._write({"rc": self.clock.largest})
+                    self._tidy()
                 return
-            line: dict[str, Any] = {"saw": [source, number, deps]}
+            line: dict[str, Any] = {"saw": [process, number, deps]}
             if self.clock is not None:
                 line["rc"] = self.clock.largest
             self._write(line)
-            self._learn(source, number, deps)
+            self._learn(process, number, deps)
             self._tidy()
 
-    def _learn(self, source: str, number: int, deps: Mapping[str, int]) -> None:
+    def _learn(self, process: str, number: int, deps: Mapping[str, int]) -> None:
         for name, least in deps.items():
             if self._direct.get(name, least + 1) <= least:
                 del self._direct[name]
-        self._seen[source] = self._direct[source] = number
+        self._seen[process] = self._direct[process] = number
 
     def heartbeat(self) -> dict[str, Any]:
         """An envelope without a message, which tells mergers how far this source's clock is."""
         if self.clock is None:
             raise BadInput("only a stamper with a clock has a heartbeat")
         with self._lock:
-            if self._journal is not None:
-                self._journal.check_open()
+            self._check_open()
             when = self.clock.event()
+            self._write({"rc": when.rc})
+            self._tidy()
         return {
             "specversion": "1.0",
-            "id": f"{self.domain}:beat:{when.rc}",
+            "id": f"{self.process}:{self.domain}:beat:{when.rc}",
             "source": self.source,
             "type": HEARTBEAT,
-            DOMAIN: self.domain,
+            **self._about(),
             "causaltime": str(when),
         }
 
     # Saving and restoring.
 
     def save(self) -> str:
-        """The whole state as a string. Without a `file`, save it after each `stamp`, before the message
-        leaves, or a number is used twice."""
+        """The whole state as a string, with the identity. Without a `file`, save it after each `stamp`,
+        before the message leaves, or a number is used twice."""
         with self._lock:
             return json.dumps({**self._state(), "unsent": self.unsent}, ensure_ascii=False)
 
@@ -243,6 +314,7 @@ class Stamper:
         return {
             "version": VERSION,
             "source": self.source,
+            "process": self.process,
             "domain": self.domain,
             "sequence": self.sequence,
             "seen": self._seen,
@@ -256,15 +328,26 @@ class Stamper:
                 f"this is the file of {quote(state['source'])} in domain {quote(state['domain'])}, not of "
                 f"{quote(self.source)} in {quote(self.domain)}"
             )
+        if self._named and state["process"] != self.process:
+            raise BadInput(
+                f"this is the file of {quote(state['process'])}, not of {quote(self.process)}: give each run "
+                "a file of its own, or leave `run` out"
+            )
+        self.process = state["process"]
         self.sequence = state["sequence"]
         self._seen, self._direct = dict(state["seen"]), dict(state["direct"])
-        if self.clock is not None and state.get("rc") is not None:
-            self.clock.not_before(state["rc"])
+        self._not_before(state)
+
+    def _not_before(self, line: Mapping[str, Any]) -> None:
+        """The time that a line of the file knows of."""
+        if self.clock is not None and line.get("rc") is not None:
+            self.clock.not_before(line["rc"])
 
     def _replay(self, line: Mapping[str, Any]) -> None:
         if "version" in line:
             self._load(line)
-        elif "stamped" in line:
+            return
+        if "stamped" in line:
             envelope = line["stamped"]
             number = sequence_of(envelope)
             self._unsent[number] = envelope
@@ -277,8 +360,7 @@ class Stamper:
             self._unsent.pop(line["sent"], None)
         elif "saw" in line:
             self._learn(*line["saw"])
-            if self.clock is not None and line.get("rc") is not None:
-                self.clock.not_before(line["rc"])
+        self._not_before(line)
 
     def _write(self, line: Mapping[str, Any]) -> None:
         if self._journal is not None:
@@ -319,123 +401,3 @@ def _checked(attributes: Mapping[str, str]) -> dict[str, str]:
     if attributes.get("type") == HEARTBEAT:
         raise BadInput(f"the type {HEARTBEAT} is for heartbeats, which carry no message: use heartbeat()")
     return dict(attributes)
-
-
-def canonical(deps: Mapping[str, int]) -> str:
-    """A map source → sequence as canonical JSON (RFC 8785): keys by their UTF-16 form, no blanks.
-
-    >>> canonical({"p2": 3, "p10": 1})
-    '{"p10":1,"p2":3}'
-    """
-    ordered = sorted(deps, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
-    return json.dumps({name: deps[name] for name in ordered}, ensure_ascii=False, separators=(",", ":"))
-
-
-def pack_deps(deps: Mapping[str, int]) -> bytes:
-    """A map source → sequence as the bytes of the column `deps`: a version, then for each cause its number (8
-    bytes), the length of its name (2) and the name in UTF-8, little-endian, by name.
-
-    >>> pack_deps({"p2": 3}).hex(" ")
-    '01 03 00 00 00 00 00 00 00 02 00 70 32'
-    """
-    packed = bytearray([PACKED_VERSION])
-    for name in sorted(deps):
-        raw = name.encode()
-        if len(raw) >= 2**16:
-            raise BadInput(f"the name of a source is too long: {quote(name)}")
-        packed += deps[name].to_bytes(8, "little") + len(raw).to_bytes(2, "little") + raw
-    return bytes(packed)
-
-
-# Reading what strangers wrote.
-
-
-def sequence_of(envelope: Mapping[str, Any]) -> int:
-    """The number of a message; BadStamp if it is invalid."""
-    found = envelope.get("sequence")
-    if not isinstance(found, str) or not found.isascii() or not found.isdigit() or len(found) > 20:
-        raise BadStamp(f"sequence must be a number of up to 20 digits, not {quote(found)}")
-    if not 1 <= int(found) <= MOST_SEQUENCE:
-        raise BadStamp(f"sequence must be between 1 and {MOST_SEQUENCE}, not {quote(found)}")
-    return int(found)
-
-
-def deps_of(envelope: Mapping[str, Any]) -> dict[str, int]:
-    """The direct causes of a message; BadStamp if they cannot be read."""
-    text = envelope.get("causaldeps", "{}")
-    if not isinstance(text, str):
-        raise BadStamp(f"causaldeps must be JSON text, not {quote(text)}")
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        raise BadStamp(f"causaldeps must be JSON text, not {quote(text)}") from None
-    if not isinstance(found, dict) or len(found) > MOST_DEPS:
-        raise BadStamp(f"causaldeps must be a map of up to {MOST_DEPS:,} sources, not {quote(text)}")
-    for source, number in found.items():
-        if not is_text(source):
-            raise BadStamp(f"causaldeps: {quote(source)} cannot be the name of a source")
-        if type(number) is not int or not 1 <= number <= MOST_SEQUENCE:
-            raise BadStamp(f"causaldeps: the number of {quote(source)} cannot be {quote(number)}")
-    return found
-
-
-def time_of(envelope: Mapping[str, Any]) -> RcTime | None:
-    """The ⟨r, c⟩ time of a message, if it has one; BadStamp if it cannot be read."""
-    found = envelope.get("causaltime")
-    return None if found is None else RcTime.parse(found)
-
-
-# The Kafka binding: structured mode is the envelope as JSON.
-
-
-def to_binary(envelope: Mapping[str, Any]) -> tuple[list[tuple[str, bytes]], bytes | None]:
-    """Headers and value of a Kafka message in binary mode; BadInput if an attribute cannot be a header."""
-    headers = [
-        (f"ce_{name}", _header(name, value))
-        for name, value in envelope.items()
-        if name not in ("data", "data_base64", "datacontenttype")
-    ]
-    if "data_base64" in envelope:
-        kind, value = envelope.get("datacontenttype"), base64.b64decode(envelope["data_base64"])
-    elif "data" in envelope:
-        kind = envelope.get("datacontenttype", "application/json")
-        value = _json(envelope["data"])
-    else:
-        return headers, None
-    return [*headers, *([("content-type", _header("datacontenttype", kind))] if kind else [])], value
-
-
-def _header(name: str, value: object) -> bytes:
-    try:
-        return str(value).encode()
-    except UnicodeEncodeError:
-        raise BadInput(f"the attribute {name} must be text, not {quote(value)}") from None
-
-
-def _json(data: object) -> bytes:
-    try:
-        return json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
-    except UnicodeEncodeError:  # JSON of others may have half of a surrogate pair, escaped
-        return json.dumps(data, allow_nan=False).encode()
-
-
-def from_binary(headers: Iterable[tuple[str, bytes]], value: bytes | None) -> dict[str, Any]:
-    """The envelope of a Kafka message in binary mode; BadStamp if it is invalid."""
-    envelope: dict[str, Any] = {}
-    for name, raw in headers:
-        if name.startswith("ce_") or name == "content-type":
-            try:
-                envelope["datacontenttype" if name == "content-type" else name[3:]] = raw.decode()
-            except UnicodeDecodeError:
-                raise BadStamp(f"header {name} is not UTF-8 text") from None
-    if not envelope.get("source") or not envelope.get("id"):
-        raise BadStamp("a message in binary mode must have the headers ce_source and ce_id")
-    if value is not None:
-        if envelope.get("datacontenttype", "").split(";")[0].endswith("json"):
-            try:
-                envelope["data"] = json.loads(value)
-            except (ValueError, RecursionError):
-                raise BadStamp("the value of a message says that it is JSON, and is not") from None
-        else:
-            envelope["data_base64"] = base64.b64encode(value).decode()
-    return envelope

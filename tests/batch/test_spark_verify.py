@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,13 +14,17 @@ from causet.check.oracle import judge
 from causet.check.scopes import scopes_for
 from causet.errors import BadInput
 from causet.formats.causality import check_acyclic
-from causet.model import Event
-from causet.protocols import protocol_named
+from causet.model import Event, System, named_processes
+from causet.protocols import make_options, protocol_named
+from causet.simulate.network import simulate
+from causet.simulate.record import Recorder
 from causet.simulate.replay import replay
+from causet.simulate.workload import Workload, delay_of
 from causet.spark.batch import verify as verification
 from causet.spark.batch.verify import Verdict, verify
 from causet.spark.skeleton import skeleton
 from causet.spark.skeleton.census import take_census
+from causet.topology import groups_of
 from tests.helpers.logs import frame, many_logs, mutated, random_log, shuffled, together
 from tests.helpers.runs import random_execution
 
@@ -57,6 +62,42 @@ def test_random_logs_are_judged_as_the_oracle_judges_them(spark: SparkSession) -
     assert len(judge(events).violations) > 100
     verdict = verify(frame(spark, shuffled(events)).repartition(3), chains=10**6)
     check_against_oracle(verdict, events)
+    assert verdict.disagreements is None  # not asked for
+
+
+def test_own_copies_and_one_order_are_judged_as_the_oracle_judges_them(spark: SparkSession) -> None:
+    """Many logs as one: those without one order are contradictory each by itself."""
+    events = many_logs(range(200, 260))
+    own = [e for e in events if e.kind == "deliver" and not e.control]
+    senders = {e.message: e.process for e in events if e.kind == "send"}
+    assert sum(senders.get(e.message) == e.process for e in own) > 20
+    verdict = verify(frame(spark, shuffled(events)).repartition(3), one_order=True)
+    expected = judge(events)
+    assert verdict.disagreements is not None and len(verdict.disagreements) > 10
+    assert len(verdict.disagreements) == len(expected.disagreements)
+    orders: dict[str, list[str]] = {}
+    for event in sorted(events, key=lambda e: (e.process, e.seq)):
+        if event.kind == "deliver":
+            orders.setdefault(event.process, []).append(event.message or "")
+    for each in verdict.disagreements:
+        for process, one, other in zip(
+            each.processes, each.cycle, each.cycle[1:] + each.cycle[:1], strict=True
+        ):
+            assert orders[process].index(one) < orders[process].index(other)
+    assert verdict.status == "invalid"
+
+
+def test_a_run_of_the_merge_has_one_order_and_one_of_vector_has_none(spark: SparkSession) -> None:
+    for name, agree in (("merge", True), ("vector", False)):
+        kind = protocol_named(name)
+        system = System(named_processes(4), groups_of("all", 4, 1))
+        options, _ = make_options(kind, system, {})
+        events: list[Event] = []
+        workload = Workload(system, 60, 1.0, delay_of("exp:1"), 3, own_copies=True)
+        simulate(kind, options, workload, observers=[Recorder(system, events.append)])
+        verdict = verify(frame(spark, [replace(each, time=None) for each in events]), one_order=True)
+        assert (verdict.status, verdict.disagreements == ()) == ("valid" if agree else "invalid", agree)
+        assert verdict.deliveries == 60 * 4 and verdict.counts["strangers"] == 0
 
 
 @pytest.mark.parametrize("seed", range(3))

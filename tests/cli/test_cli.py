@@ -655,7 +655,7 @@ def test_the_comparison_wants_a_whole_number_as_its_seed(refused: Refused, seed:
         ("simulate -p merge --delta 1000001", "at most 1,000,000"),
         ("simulate -p merge --set modulus=14", "at least 2ε + δ + 1 = 15"),
         ("simulate -p merge --set delta_min=11", "delta_min = 11 is more than delta = 10"),
-        ("simulate -p merge --set events_per_tick=1", "all that events_per_tick allows"),
+        ("simulate -p merge --set events_per_tick=0", "at least one event must fit a tick"),
         ("explore -p matrix -n 7", "an exploration takes from 2 to 6"),
         ("explore -p matrix -m 9", "an exploration takes from 1 to 8"),
     ],
@@ -865,7 +865,7 @@ def test_an_exploration_looks_at_its_output_before_it_starts(refused: Refused) -
 
 def test_a_run_that_fails_midway_leaves_the_old_file_alone(refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "trace.jsonl").write_text("what was there before")
-    refused("simulate", "-p", "merge", "--set", "events_per_tick=1", "-m", "100", "-o", "trace.jsonl")
+    refused("simulate", "-p", "merge", "--set", "capacity=1", "-m", "100", "-o", "trace.jsonl")
     refused("simulate", "-p", "matrix", "--loss", "0.5", "-o", "trace.jsonl")
     assert (tmp_path / "trace.jsonl").read_text() == "what was there before"
 

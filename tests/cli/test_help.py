@@ -23,7 +23,10 @@ ELSEWHERE = ("causet demo", "kafka://")
 IN_README = {line.partition("#")[0].strip() for line in (ROOT / "README.md").read_text().splitlines()}
 """Run there, with the same words."""
 SLOW = {"causet compare", "causet explore --protocol histories --links cycle -n 4"}
-FINDINGS = ("--as-printed M3",)
+FINDINGS = (
+    "verify --one-order",
+    "--as-printed M3",
+)
 """What is there to show a finding exits with 1."""
 LOG = 'a {"a": 1}\nasks\nb {"a": 1, "b": 1}\nanswers\n'
 SPANS = [

@@ -3,7 +3,8 @@
 Sources with `RcClock` hear each other. At a moment T the memory of some clocks, and stamps of messages under
 way to sources and to mergers, become noise. Stamps that cannot be are refused, with what is wrong; those that
 can be, and are wrong, pass. Whatever is sent after T + 3ε + δ must be released, in causal order, and by all
-mergers in the same order, whenever they began and however large their batches are.
+mergers in the same order, whenever they began and however large their batches are. The unit of time is a tick
+of the clocks.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class World:
 
     def _source(self, name: str) -> Source:
         offset = self.draw.choice([0, self.draw.randint(0, self.epsilon), self.epsilon])
-        return Source(name, offset, RcClock(self.epsilon, partial(self._show, offset), None))
+        return Source(name, offset, RcClock(self.epsilon / 1000, partial(self._show, offset), None))
 
     def _show(self, offset: int) -> int:
         return self.now + offset
@@ -101,7 +102,7 @@ class World:
             source.inbox.remove(entry)
             self.now = entry[0]
             try:
-                source.clock.event(RcTime.parse(entry[2]))
+                source.clock.heard(RcTime.parse(entry[2]))
                 source.heard.append(entry[1])
             except (BadStamp, ClockJumped):
                 self.refused += 1
@@ -234,8 +235,8 @@ def wrong_with(row: Message, epsilon: int) -> str | None:
     rc, r = row["rc"], row["r"]
     if r < 0 or rc < r or rc >= 2**53:
         return "has an invalid time: it needs 0 ≤ r ≤ r + c < 2^53"
-    if rc - r > 2 * epsilon + 1:
-        return f"has a time with c above {2 * epsilon + 1}, which ε does not allow"
+    if rc - r > 2 * epsilon + 1000:
+        return f"has a time with c above {1 + 2 * epsilon / 1000:g} ms, which ε does not allow"
     if r > row["now"] + epsilon:
         return "has a time ahead of every clock"
     return None
@@ -392,11 +393,11 @@ def test_with_batches_longer_than_2_epsilon_plus_delta_a_message_may_be_late_onc
 
 def test_a_clock_whose_memory_is_damaged_far_ahead_says_so_and_stamps_nothing() -> None:
     """The limit of what is promised: it does not forget what it knows, so somebody must set it right."""
-    clock = RcClock(5, iter(range(1000, 2000, 26)).__next__, None)
+    clock = RcClock(0.005, iter(range(1000, 2000, 26)).__next__, None)
     clock.event()
     clock.largest = 2**52
     for _ in range(10):
-        with pytest.raises(ClockJumped, match="was known before"):
+        with pytest.raises(ClockJumped, match="that was known before"):
             clock.event()
 
 
@@ -404,14 +405,13 @@ def test_c_stays_large_while_sources_answer_each_other_with_every_tick() -> None
     """Two clocks that show the same. One is damaged to the largest c that can be; an answer takes a tick, in
     which r + c grows as r does. So c is as large long after, and one answer within a tick is too much."""
     now = 1000
-    clocks = [RcClock(5, lambda: now, None) for _ in range(2)]
-    clocks[0].largest = now + clocks[0].reach
+    clocks = [RcClock(0.005, lambda: now, None) for _ in range(2)]
+    clocks[0].largest = now + clocks[0].reach - 1
     said = clocks[0].event()
     for number in range(500):
         now += 1
-        clocks[1 - number % 2].event(said)
-        said = clocks[1 - number % 2].event()
-    assert said.rc - said.r == clocks[0].reach
+        said = clocks[1 - number % 2].event(said)
+    assert said.rc - said.r == clocks[0].reach == 11
     with pytest.raises(ClockJumped):
         clocks[1].event(said)
     now += 12  # a pause of 2ε + 2, and all is well
@@ -421,7 +421,7 @@ def test_c_stays_large_while_sources_answer_each_other_with_every_tick() -> None
 def test_a_time_of_which_an_impossible_one_would_be_made_is_refused() -> None:
     """r is up to ε ahead and c up to 2ε + 1 above it, but not both: mergers and sources would refuse the next
     time."""
-    clock = RcClock(5, lambda: 1000, None)
-    with pytest.raises(ClockJumped, match="16 ms ahead of this clock"):
+    clock = RcClock(0.005, lambda: 1000, None)
+    with pytest.raises(ClockJumped, match=r"0\.016 ms ahead of this clock"):
         clock.event(RcTime(1016, 1005))
     assert clock.event() == RcTime(1000, 1000), "nothing was learnt"

@@ -284,5 +284,5 @@ def test_a_process_that_can_hold_no_more_refuses_a_packet_and_stays_as_it_was(na
         try:
             step.feed(process)
         except HoldBackFull:
-            assert step.packet is not None
+            assert step.packet is not None or process.protocol.keeps_own  # then a send has no room, too
             assert process.snapshot() == before

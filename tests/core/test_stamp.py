@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -22,18 +23,20 @@ from hypothesis import strategies as st
 from causet import ClockJumped, RcClock, Stamper, stamp
 from causet.errors import BadInput, BadStamp
 from causet.rcclock import RcTime
-from causet.stamp import HEARTBEAT, deps_of, from_binary, sequence_of, to_binary
+from causet.stamp import HEARTBEAT, deps_of, from_binary, process_of, sequence_of, time_of, to_binary
 
 
 def test_an_envelope_is_a_cloudevent_with_its_direct_causes() -> None:
-    anna, ben, carl = (Stamper(name, "chat") for name in ("anna", "ben", "carl"))
+    anna, ben, carl = (Stamper(name, "chat", run="7") for name in ("anna", "ben", "carl"))
     question = anna.stamp({"text": "Who?"}, type="chat.question", subject="room 1")
     assert question == {
         "specversion": "1.0",
-        "id": "chat:1",
+        "id": "anna~7:chat:1",
         "source": "anna",
         "type": "chat.question",
         "subject": "room 1",
+        "causalversion": 2,
+        "causalprocess": "anna~7",
         "causaldomain": "chat",
         "sequence": "00000000000000000001",
         "causaldeps": "{}",
@@ -43,7 +46,7 @@ def test_an_envelope_is_a_cloudevent_with_its_direct_causes() -> None:
     answer = ben.stamp("me")
     carl.saw(question)
     carl.saw(answer)
-    assert deps_of(carl.stamp("good")) == {"ben": 1}, "the question is a cause of the answer, so not direct"
+    assert deps_of(carl.stamp("good")) == {"ben~7": 1}, "the question is a cause of the answer, so not direct"
     assert deps_of(carl.stamp("really")) == {}, "the previous message of the source says it all"
 
 
@@ -52,7 +55,8 @@ def test_direct_causes_are_those_of_the_definition() -> None:
     for seed in range(50):
         rng = random.Random(seed)
         names = ["p1", "p2", "p3", "p4"]
-        stampers = {name: Stamper(name) for name in names}
+        runs = {f"{name}~1": name for name in names}
+        stampers = {name: Stamper(name, run="1") for name in names}
         past: dict[tuple[str, int], set[tuple[str, int]]] = {}
         known: dict[str, set[tuple[str, int]]] = {name: set() for name in names}
         envelopes: list[dict[str, Any]] = []
@@ -73,7 +77,7 @@ def test_direct_causes_are_those_of_the_definition() -> None:
             before = set(known[name])
             covered = set().union(*(past[other] - {other} for other in before)) if before else set()
             direct = {other for other in before - covered if other[0] != name}
-            assert set(deps_of(envelope).items()) == direct
+            assert {(runs[process], at) for process, at in deps_of(envelope).items()} == direct
             known[name].add(key)
             past[key] = before | {key}
             envelopes.append(envelope)
@@ -105,16 +109,25 @@ def test_a_second_copy_and_ones_own_message_teach_nothing() -> None:
         ({"causaldeps": "[1]"}, "must be a map"),
         ({"causaldeps": '{"b":true}'}, "cannot be true"),
         ({"causaldeps": '{"b":-1}'}, "cannot be -1"),
-        ({"causaldeps": '{"anna":1}'}, "depends on itself"),
-        ({"causaldeps": '{"anna":7}'}, "depends on itself or on a later one"),
+        ({"causaldeps": '{"anna~1":1}'}, "depends on itself"),
+        ({"causaldeps": '{"anna~1":7}'}, "depends on itself or on a later one"),
+        ({"causaldeps": '{"anna":1}', "causalprocess": None}, "depends on itself"),
         ({"source": ""}, "must have a source"),
+        ({"causalprocess": ""}, "causalprocess must be text"),
+        ({"causalprocess": 5}, "causalprocess must be text, not 5"),
+        ({"causalprocess": "a\ud800"}, "causalprocess must be text"),
         ({"causaldomain": "other"}, "dependencies stay inside a domain"),
         ({"causaltime": "12"}, "r \\+ c and r"),
         ({"causaltime": "12 13"}, "not a time of a clock"),
+        ({"causaltime": f"{2**53 // 1000 + 1} 1", "causalversion": None}, "not a time of a clock"),
+        ({"causalversion": 3}, "causalversion must be 1 or 2, not 3"),
+        ({"causalversion": "02"}, "causalversion must be 1 or 2"),
+        ({"causalversion": True}, "causalversion must be 1 or 2, not true"),
+        ({"causalversion": 2.0}, "causalversion must be 1 or 2"),
     ],
 )
 def test_a_damaged_envelope_is_refused_and_changes_nothing(change: dict[str, Any], said: str) -> None:
-    envelope = {**Stamper("anna").stamp(), **change}
+    envelope = {**Stamper("anna", run="1").stamp(), **change}
     ben = Stamper("ben")
     before = ben.save()
     with pytest.raises(BadStamp, match=said):
@@ -122,7 +135,12 @@ def test_a_damaged_envelope_is_refused_and_changes_nothing(change: dict[str, Any
     assert ben.save() == before
 
 
-@given(st.dictionaries(st.sampled_from(["source", "sequence", "causaldeps", "causaltime"]), st.text()))
+@given(
+    st.dictionaries(
+        st.sampled_from(["source", "sequence", "causaldeps", "causaltime", "causalversion", "causalprocess"]),
+        st.text(),
+    )
+)
 def test_no_text_at_all_breaks_the_reader(attributes: dict[str, str]) -> None:
     stamper = Stamper("ben", clock=RcClock(50))
     try:
@@ -131,7 +149,9 @@ def test_no_text_at_all_breaks_the_reader(attributes: dict[str, str]) -> None:
         assert stamper.sequence == 0
 
 
-@pytest.mark.parametrize("name", ["Big", "has_underscore", "sequence", "causaldomain", "x" * 41])
+@pytest.mark.parametrize(
+    "name", ["Big", "has_underscore", "sequence", "causaldomain", "causalversion", "causalprocess", "x" * 41]
+)
 def test_attributes_keep_to_the_rules_of_cloudevents(name: str) -> None:
     with pytest.raises(BadInput, match="cannot be an attribute"):
         Stamper("anna").stamp(None, **{name: "x"})
@@ -146,8 +166,9 @@ def test_saved_and_restored() -> None:
     ben.saw(anna.stamp())
     again = Stamper.restore(ben.save())
     envelope = again.stamp()
-    assert (sequence_of(envelope), deps_of(envelope)) == (1, {"anna": 2})
-    with pytest.raises(BadInput, match="version 7, and this is version 1"):
+    assert (sequence_of(envelope), deps_of(envelope)) == (1, {anna.process: 2})
+    assert process_of(envelope) == ben.process == again.process
+    with pytest.raises(BadInput, match="version 7, and this is version 2"):
         Stamper.restore(json.dumps({**json.loads(ben.save()), "version": 7}))
 
 
@@ -162,7 +183,8 @@ def test_a_file_keeps_numbers_causes_and_what_was_not_sent(tmp_path: Path) -> No
     with Stamper("ben", file=file) as again:
         assert again.unsent == [second]
         third = again.stamp("3")
-    assert (sequence_of(third), deps_of(third)) == (3, {"anna": 2})
+    assert (sequence_of(third), deps_of(third)) == (3, {anna.process: 2})
+    assert process_of(first) == process_of(third) == again.process
     with pytest.raises(BadInput, match='this is the file of "ben"'):
         Stamper("carl", file=file)
 
@@ -229,6 +251,148 @@ def test_a_killed_process_never_uses_a_number_twice(tmp_path: Path) -> None:
                 envelope = json.loads(line)
                 assert seen.setdefault(sequence_of(envelope), envelope) == envelope
     assert sorted(seen) == list(range(1, len(seen) + 1))
+
+
+# ---------------------------------------------------------------- who numbers messages
+
+
+def test_a_process_that_lost_its_memory_is_a_new_process() -> None:
+    """H12: it numbers from 1, under an identity of its own, and follows only what it saw."""
+    first = Stamper("anna", "chat")
+    said = [first.stamp("one"), first.stamp("two")]
+    second = Stamper("anna", "chat")
+    envelope = second.stamp("three")
+    assert envelope["source"] == said[0]["source"] == "anna"
+    assert process_of(envelope) == second.process != first.process
+    assert (sequence_of(envelope), deps_of(envelope)) == (1, {})
+    assert len({each["id"] for each in (*said, envelope)}) == 3
+    assert first.process in said[0]["id"] and second.process in envelope["id"]
+    for each in said:
+        second.saw(each)
+    assert deps_of(second.stamp("four")) == {first.process: 2}, "another process of the same name"
+
+
+def test_a_journal_that_was_deleted_takes_its_identity_along(tmp_path: Path) -> None:
+    with Stamper("anna", file=tmp_path / "anna") as first:
+        first.stamp("one")
+    (tmp_path / "anna").unlink()
+    with Stamper("anna", file=tmp_path / "anna") as second:
+        assert second.process != first.process and sequence_of(second.stamp("two")) == 1
+
+
+def test_identities_are_the_source_the_moment_and_64_random_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Independently of the code: 11 digits in base 36 of µs since 1970, then 13 of a number below 2**64."""
+    before = time.time_ns() // 1000
+    runs = [Stamper("a/b c").process.removeprefix("a/b c~") for _ in range(200)]
+    after = time.time_ns() // 1000
+    assert all(before <= int(run[:11], 36) <= after and int(run[11:], 36) < 2**64 for run in runs)
+    assert {len(run) for run in runs} == {24} and len({run[11:] for run in runs}) == 200
+    moments = [run[:11] for run in runs]
+    assert moments == sorted(moments)
+    monkeypatch.setattr("causet.identity.wall_clock", lambda: 1_000_000)
+    same = {Stamper("a").process for _ in range(100)}
+    assert len(same) == 100 and {each[:13] for each in same} == {"a~0000000lfls"}
+
+
+@pytest.mark.parametrize("run", ["", "-a", "a~b", "A", "a b", "x" * 65, 5, "ä"])
+def test_the_name_of_a_run_is_plain(run: Any) -> None:
+    with pytest.raises(BadInput, match="the name of a run has 1 to 64 small letters, digits and dashes"):
+        Stamper("anna", run=run)
+
+
+def test_the_file_of_another_run_is_refused(tmp_path: Path) -> None:
+    with Stamper("anna", file=tmp_path / "a", run="2024-1") as anna:
+        assert anna.process == "anna~2024-1"
+    with (
+        Stamper("anna", file=tmp_path / "a", run="2024-1"),
+        pytest.raises(BadInput, match="has this file open"),
+    ):
+        Stamper("anna", file=tmp_path / "a")
+    with Stamper("anna", file=tmp_path / "a") as anna:
+        assert anna.process == "anna~2024-1"
+    with pytest.raises(BadInput, match='file of "anna~2024-1", not of "anna~2024-2"'):
+        Stamper("anna", file=tmp_path / "a", run="2024-2")
+
+
+VERSION_1 = """\
+{"version": 1, "source": "ben", "domain": "chat", "sequence": 4, "seen": {"anna": 2}, "direct": {}, \
+"rc": 1000}
+{"saw": ["anna", 3, {}], "rc": 1021}
+{"stamped": {"specversion": "1.0", "id": "chat:5", "source": "ben", "type": "causet.message", \
+"causaldomain": "chat", "sequence": "00000000000000000005", "causaldeps": "{\\"anna\\":3}", \
+"causaltime": "1022 1001", "data": "five"}}
+{"saw": ["carl", 1, {}], "rc": 1040}
+"""
+"""The file of a stamper of version 1: it sent 5 messages, the last of which may not have arrived."""
+
+
+def test_a_journal_of_version_1_is_taken_over(tmp_path: Path) -> None:
+    """It goes on under its plain source, with the next number; its times count ms."""
+    file = tmp_path / "ben"
+    file.write_text(VERSION_1)
+    wall = Wall(1_001_000)
+    for number in (6, 7):
+        with Stamper("ben", "chat", clock=wall.clock(), file=file) as ben:
+            assert ben.process == "ben" and ben.unsent[0]["data"] == "five"
+            envelope = ben.stamp()
+            assert "causalprocess" not in envelope and process_of(envelope) == "ben"
+            assert envelope["causalversion"] == 2
+            assert sequence_of(envelope) == number
+            assert deps_of(envelope) == ({"carl": 1} if number == 6 else {})
+            assert time_of(envelope) == (1_040_000 + number - 5, 1_001_000)
+    assert json.loads(file.read_text().splitlines()[0])["version"] == 2
+    with pytest.raises(BadInput, match='file of "ben", not of "ben~1"'):
+        Stamper("ben", "chat", file=file, run="1")
+
+
+def test_a_saved_state_of_version_1_is_taken_over() -> None:
+    saved = VERSION_1.splitlines()[0]
+    clock = Wall(1_000_000).clock()
+    ben = Stamper.restore(saved, clock=clock)
+    assert (ben.process, ben.sequence, clock.largest) == ("ben", 4, 1_000_000)
+    again = Stamper.restore(ben.save())
+    envelope = again.stamp()
+    assert (process_of(envelope), sequence_of(envelope)) == ("ben", 5)
+
+
+@pytest.mark.parametrize(
+    "saved", ["no", "[]", "{}", '{"version": 2}', '{"version": 1, "source": 5}', "[" * 100_000]
+)
+def test_a_state_that_is_none_is_refused_in_a_sentence(saved: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput):
+        Stamper.restore(saved)
+    (tmp_path / "f").write_text(saved + "\n")
+    with pytest.raises(BadInput, match="line 1: not written by a stamper"):
+        Stamper("a", file=tmp_path / "f")
+
+
+def test_messages_of_a_predecessor_without_an_identity_are_those_of_another_process() -> None:
+    ben = Stamper("ben")
+    ben.saw({"source": "ben", "sequence": "3"})
+    assert deps_of(ben.stamp()) == {"ben": 3}
+
+
+def test_a_forked_process_without_a_file_does_not_use_its_parents_identity() -> None:
+    program = textwrap.dedent(
+        """
+        import os, sys
+        from causet import Stamper
+        from causet.errors import BadInput
+        first = Stamper("p")
+        first.stamp()
+        if os.fork() == 0:
+            try:
+                first.stamp()
+            except BadInput as error:
+                print(error, flush=True)
+            os._exit(0)
+        os.wait()
+        print(first.stamp()["sequence"])
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    said, number = done.stdout.splitlines()
+    assert "made before the process forked" in said and int(number) == 2, done.stderr
 
 
 # ---------------------------------------------------------------- one stamper per file
@@ -381,7 +545,7 @@ def test_a_closed_stamper_writes_nothing_and_ticks_no_clock(tmp_path: Path) -> N
     ben.close()
     whole = (tmp_path / "ben").read_bytes()
     wall.pass_by(10)
-    heard = {"source": "anna", "sequence": "1", "causaltime": "1000040 1000040"}
+    heard = {"source": "anna", "sequence": "1", "causaltime": "1000040 1000040", "causalversion": 2}
     for act in (ben.stamp, ben.heartbeat, lambda: ben.saw(heard), lambda: ben.sent(first)):
         with pytest.raises(BadInput, match="this stamper was closed"):
             act()
@@ -436,13 +600,13 @@ def test_data_that_cannot_be_written_uses_up_no_number_and_no_tick(
 ) -> None:
     wall = Wall()
     ben = Stamper("ben", clock=wall.clock(), file=tmp_path / "ben" if with_file else None)
-    ben.saw(Stamper("anna").stamp())
+    ben.saw(Stamper("anna", run="1").stamp())
     wall.pass_by(5)
     with pytest.raises(BadInput, match="the data of a message cannot be written as JSON"):
         ben.stamp(data)
     assert ben.sequence == 0 and ben.clock is not None and ben.clock.largest == 0
     envelope = ben.stamp("fine")
-    assert (sequence_of(envelope), deps_of(envelope)) == (1, {"anna": 1})
+    assert (sequence_of(envelope), deps_of(envelope)) == (1, {"anna~1": 1})
 
 
 @pytest.mark.parametrize(
@@ -485,7 +649,7 @@ def test_names_of_sources_and_domains_are_text(name: Any) -> None:
 
 
 def test_what_was_seen_but_not_written_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ben, question = Stamper("ben", file=tmp_path / "ben"), Stamper("anna").stamp()
+    ben, question = Stamper("ben", file=tmp_path / "ben"), Stamper("anna", run="1").stamp()
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda *_: 0)
         with pytest.raises(BadInput, match="the disk is full"):
@@ -493,14 +657,14 @@ def test_what_was_seen_but_not_written_is_not_known(tmp_path: Path, monkeypatch:
     ben.saw(question)
     ben.close()
     with Stamper("ben", file=tmp_path / "ben") as again:
-        assert deps_of(again.stamp()) == {"anna": 1}
+        assert deps_of(again.stamp()) == {"anna~1": 1}
 
 
 # ---------------------------------------------------------------- the clock of the merge
 
 
 class Wall:
-    """A wall clock and a steady one, both in our hands."""
+    """A wall clock and a steady one, both in our hands, in ticks of 1 µs."""
 
     def __init__(self, now: int = 1_000_000) -> None:
         self.wall = self.steady = now
@@ -509,7 +673,8 @@ class Wall:
         self.wall += ticks
         self.steady += ticks
 
-    def clock(self, epsilon: int = 50) -> RcClock:
+    def clock(self, epsilon: float = 50) -> RcClock:
+        """ε in ms."""
         return RcClock(epsilon, lambda: self.wall, lambda: self.steady)
 
 
@@ -517,7 +682,7 @@ def test_effects_have_later_times_than_their_causes_whatever_the_clocks_show() -
     rng = random.Random(1)
     for _ in range(100):
         walls = [Wall(1_000_000 + rng.randrange(50)) for _ in range(4)]
-        clocks = [wall.clock() for wall in walls]
+        clocks = [wall.clock(epsilon=0.5) for wall in walls]
         last = [RcTime(0, 0)] * 4
         times: list[RcTime] = []
         for _ in range(100):
@@ -527,8 +692,8 @@ def test_effects_have_later_times_than_their_causes_whatever_the_clocks_show() -
                     wall.pass_by(rng.randrange(3))
             received = [rng.choice(times)] if times and rng.random() < 0.7 else []
             when = clocks[me].event(*received)
-            assert all(cause < when for cause in received)
-            assert last[me] <= when
+            assert all(cause.rc < when.rc for cause in received)
+            assert last[me].rc < when.rc, "no two events of a clock have the same r + c"
             last[me] = when
             times.append(when)
 
@@ -536,43 +701,164 @@ def test_effects_have_later_times_than_their_causes_whatever_the_clocks_show() -
 def test_the_bound_on_skew_is_checked() -> None:
     wall = Wall()
     clock = wall.clock(epsilon=50)
-    assert clock.event(RcTime(1_000_050, 1_000_050)).rc == 1_000_051
-    with pytest.raises(ClockJumped, match="51 ms ahead of this clock, and ε is 50 ms"):
-        clock.event(RcTime(1_000_051, 1_000_051))
-    with pytest.raises(BadStamp, match="c = 102 exceeds 101"):
-        clock.event(RcTime(1_000_102, 1_000_000))
+    assert clock.event(RcTime(1_050_000, 1_050_000)).rc == 1_050_001
+    with pytest.raises(ClockJumped, match=r"a clock that is 50\.001 ms ahead of this one, and ε is 50 ms"):
+        clock.event(RcTime(1_050_001, 1_050_001))
+    with pytest.raises(BadStamp, match=r"c is 100\.002 ms, and 100\.001 ms is the most that it can be"):
+        clock.event(RcTime(1_100_002, 1_000_000))
+    for epsilon in (-1, float("nan"), float("inf")):
+        with pytest.raises(BadInput, match="it is a number of ms, and cannot be negative"):
+            RcClock(epsilon)
 
 
 def test_a_clock_that_jumps_is_an_error_once() -> None:
     wall = Wall()
     clock = wall.clock(epsilon=50)
     clock.event()
-    wall.pass_by(10_000)
+    wall.pass_by(10_000_000)
     clock.event()
-    wall.wall += 51
-    with pytest.raises(ClockJumped, match="jumped by 51 ms"):
+    wall.wall += 51_000
+    with pytest.raises(ClockJumped, match="jumped ahead by 51 ms, more than ε = 50 ms"):
         clock.event()
-    clock.event()
-    wall.wall -= 500
-    with pytest.raises(ClockJumped, match="set back"):
+    assert clock.event().rc == 11_051_000
+    wall.wall -= 500_000
+    with pytest.raises(ClockJumped, match=r"500 ms behind a time that was known before.* set back"):
         clock.event()
-    wall.pass_by(400)
-    with pytest.raises(ClockJumped, match="jumped by -500 ms"):
+    wall.pass_by(400_000)
+    with pytest.raises(ClockJumped, match="jumped back by 500 ms"):
         clock.event()
-    assert clock.event().rc == 1_010_051, "time stands still until the clock has caught up"
+    assert clock.event() == (11_051_001, 10_951_000), "time goes on by ticks until the clock has caught up"
+
+
+@pytest.mark.parametrize("wrong", [100_000, -100_000])
+def test_a_clock_that_is_wrong_by_2_epsilon_is_found_by_whoever_hears_of_it(wrong: int) -> None:
+    """ε is 50 ms. Who is ahead is refused by those who hear it; who is behind refuses the others."""
+    wall, odd = Wall(), Wall(1_000_000 + wrong)
+    right, set_wrong = (Stamper(name, clock=each.clock()) for name, each in (("a", wall), ("b", odd)))
+    sender, receiver = (set_wrong, right) if wrong > 0 else (right, set_wrong)
+    before = receiver.save()
+    with pytest.raises(ClockJumped, match="100 ms ahead of this one, and ε is 50 ms"):
+        receiver.saw(sender.stamp())
+    assert receiver.save() == before
+
+
+@pytest.mark.parametrize(("wrong", "said"), [(100_000, "ahead by 100 ms"), (-100_000, "back by 100 ms")])
+def test_a_clock_that_is_set_while_it_runs_is_found_by_the_steady_one(wrong: int, said: str) -> None:
+    wall = Wall()
+    ben = Stamper("ben", clock=wall.clock())
+    ben.stamp()
+    wall.pass_by(70_000)
+    wall.wall += wrong
+    with pytest.raises(ClockJumped, match=f"jumped {said}"):
+        ben.stamp()
+    assert ben.sequence == 1
+
+
+def test_a_process_that_had_to_wait_while_it_looked_at_the_clock_saw_no_jump() -> None:
+    """80 ms pass between the looks at two clocks, the first time or a later one; a jump is found still."""
+    for slow in (0, 3):
+        wall, looks = Wall(), iter(range(100))
+
+        def steady(wall: Wall = wall, looks: Any = looks, slow: int = slow) -> int:
+            if next(looks) == 2 * slow + 1:
+                wall.pass_by(80_000)
+            return wall.steady
+
+        clock = RcClock(50, lambda wall=wall: wall.wall, steady)  # type: ignore[misc]
+        for _ in range(5):
+            clock.event()
+        wall.wall += 51_000
+        with pytest.raises(ClockJumped, match="jumped ahead by 51 ms"):
+            clock.event()
+
+
+def test_times_of_version_1_count_milliseconds() -> None:
+    """c of a clock with ticks of 1 ms is at most 2ε + 1 ms. (What is ahead of this clock by more than 2ε is
+    refused for that.)"""
+    old = {"source": "anna", "sequence": "1", "causaltime": "1101 1000"}
+    wall = Wall(1_001_000)
+    ben = Stamper("ben", clock=wall.clock())
+    ben.saw(old)
+    assert ben.stamp()["causaltime"] == "1101001 1001000"
+    carl = Stamper("carl", clock=Wall(1_002_000).clock())
+    with pytest.raises(BadStamp, match="c is 102 ms, and 101 ms is the most"):
+        carl.saw({**old, "causaltime": "1102 1000"})
+    with pytest.raises(BadStamp, match=r"c is 101 ms, and 100\.001 ms is the most"):
+        carl.saw({**old, "causaltime": "1101000 1000000", "causalversion": 2})
+    assert time_of(old) == time_of({**old, "causalversion": "1"}) == (1_101_000, 1_000_000)
+    assert time_of({**old, "causalversion": "2"}) == (1101, 1000)
+
+
+def answering(first: Stamper, second: Stamper, seconds: float, epsilon: float) -> int:
+    """Two stampers answer each other without a pause; says how often. Every effect sorts after its cause, and
+    no time is ahead of the clock on the wall by more than ε."""
+    said, end, hops = first.stamp(), time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        for me in (second, first):
+            me.saw(said)
+            answer = me.stamp()
+            cause, effect = time_of(said), time_of(answer)
+            assert cause is not None and effect is not None
+            assert (cause.rc, cause.r, process_of(said)) < (effect.rc, effect.r, process_of(answer))
+            assert cause.rc < effect.rc
+            assert effect.rc - time.time_ns() // 1000 <= epsilon * 1000
+            said = answer
+            hops += 1
+    return hops
+
+
+def test_two_who_answer_each_other_at_once_do_not_run_ahead_of_the_clock() -> None:
+    for epsilon in (1, 50):
+        anna, ben = (Stamper(name, clock=RcClock(epsilon)) for name in ("anna", "ben"))
+        assert answering(anna, ben, 1, epsilon) > 100
+
+
+@pytest.mark.soak
+def test_two_who_answer_each_other_for_ten_seconds() -> None:
+    anna, ben = (Stamper(name, clock=RcClock(50)) for name in ("anna", "ben"))
+    assert answering(anna, ben, 10, 50) > 1000
+
+
+def test_threads_that_share_a_stamper_never_get_the_same_time() -> None:
+    anna, ben = (Stamper(name, clock=RcClock(50)) for name in ("anna", "ben"))
+    failed: list[BaseException] = []
+    times: list[RcTime | None] = []
+
+    def beats() -> None:
+        try:
+            for _ in range(300):
+                times.append(time_of(anna.heartbeat()))
+                times.append(time_of(anna.stamp()))
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [Thread(target=beats) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    answering(anna, ben, 0.5, 50)
+    for thread in threads:
+        thread.join()
+    assert not failed and len(times) == len({each.rc for each in times if each is not None}) == 4800
 
 
 def test_after_a_restart_time_does_not_go_back(tmp_path: Path) -> None:
     wall = Wall()
     ben = Stamper("ben", clock=wall.clock(), file=tmp_path / "ben")
-    ben.saw({"source": "anna", "sequence": "1", "causaltime": "1000040 1000040"})
-    assert ben.stamp()["causaltime"] == "1000041 1000000"
+    heard = {"source": "anna", "sequence": "1", "causaltime": "1040000 1040000", "causalversion": 2}
+    ben.saw(heard)
+    assert ben.stamp()["causaltime"] == "1040001 1000000"
     ben.close()
     again = Stamper("ben", clock=wall.clock(), file=tmp_path / "ben")
-    assert again.stamp()["causaltime"] == "1000041 1000000"
-    assert again.heartbeat()["type"] == HEARTBEAT
+    assert again.stamp()["causaltime"] == "1040002 1000000"
+    beat = again.heartbeat()
+    assert (beat["type"], beat["causaltime"]) == (HEARTBEAT, "1040003 1000000")
     again.close()
-    wall.wall -= 500
+    with Stamper("ben", clock=wall.clock(), file=tmp_path / "ben") as third:
+        assert third.heartbeat()["causaltime"] == "1040004 1000000", "of heartbeats, too, each has its own"
+        third.saw({**heard, "type": HEARTBEAT, "causaltime": "1045000 1045000"})
+    with Stamper("ben", clock=wall.clock(), file=tmp_path / "ben") as fourth:
+        assert fourth.stamp()["causaltime"] == "1045001 1000000", "it is not before a heartbeat that it heard"
+    wall.wall -= 500_000
     with pytest.raises(ClockJumped, match="set back"):
         Stamper("ben", clock=wall.clock(), file=tmp_path / "ben").stamp()
 

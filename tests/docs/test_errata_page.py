@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from causet.protocols import ERRATA as ROWS
-from causet.protocols import PROTOCOLS
+from causet.protocols import PROTOCOLS, REMARKS
 from tests.helpers.exhibits import ERRATA, drawing
 from tests.helpers.places import ROOT
 
@@ -43,7 +43,7 @@ def test_every_command_on_the_page_has_its_drawing() -> None:
 def test_every_row_has_its_chapter_and_every_schedule_its_command() -> None:
     page = PAGE.read_text(encoding="utf-8")
     chapters = re.findall(r"^### ([A-Z]\d+): ", page, re.MULTILINE)
-    assert sorted(chapters) == list(ROWS)
+    assert sorted(chapters) == sorted([*ROWS, *REMARKS])
     shown = {Path(path).name for path, _, _ in COMMAND.findall(page)}
     assert shown == {path.name for path in ERRATA.glob("*.yaml")}
 
@@ -52,11 +52,21 @@ def test_every_schedule_says_which_row_and_which_protocol_it_shows() -> None:
     page = PAGE.read_text(encoding="utf-8")
     for path, protocol, rows in COMMAND.findall(page):
         row = Path(path).stem.partition("-")[0]
-        assert row in PROTOCOLS[protocol].errata
+        assert row in (*PROTOCOLS[protocol].errata, *REMARKS)
         assert rows in ("", row)
         header = [line for line in (ROOT / path).read_text(encoding="utf-8").splitlines() if line[:1] == "#"]
         assert header[0].startswith(f"# {row}: {protocol}")
         assert any("By default" in line for line in header)
+
+
+def test_every_row_without_a_printed_variant_names_a_test_or_has_a_schedule() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for row in REMARKS:
+        [chapter] = re.findall(rf"^### {row}: .*?(?=^##)", page, re.MULTILINE | re.DOTALL)
+        tests = re.findall(r"`(tests/\S+\.py)`, `(test_\w+)`", chapter)
+        assert tests or f"schedules/errata/{row}.yaml" in chapter
+        for path, name in tests:
+            assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -175,6 +175,8 @@ def test_a_column_called_malformed_is_kept_under_another_name(spark: SparkSessio
         "source": "a",
         "a.b": 1,
         "c`d": 2,
+        "causalversion": None,
+        "causalprocess": None,
         "malformed": None,
         FAULT: None,
     }

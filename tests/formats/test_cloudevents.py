@@ -20,7 +20,7 @@ from causet.formats.messages import messages_of, write_cloudevents
 from causet.formats.times import nanos_of
 from causet.formats.trace import read_trace, write_trace
 from causet.model import Event
-from causet.stamp import canonical
+from causet.stamp import Stamper, canonical
 
 
 def event(source: str, id: str, **more: Any) -> dict[str, Any]:
@@ -196,9 +196,9 @@ def test_batches_lines_and_single_events_in_several_files(tmp_path: Path) -> Non
             'field "causaldeps" needs a field "sequence" that is a number',
         ),
         (event("a", "1", sequence="1", causaldeps="{"), 'field "causaldeps": this is not JSON'),
-        (event("a", "1", sequence="1", causaldeps="[1]"), "must be an object of source and sequence"),
-        (event("a", "1", sequence="1", causaldeps='{"b":-1}'), "must be an object of source and sequence"),
-        (event("a", "1", sequence="1", causaldeps='{"b":true}'), "must be an object of source and sequence"),
+        (event("a", "1", sequence="1", causaldeps="[1]"), "must be an object of process and sequence"),
+        (event("a", "1", sequence="1", causaldeps='{"b":-1}'), "must be an object of process and sequence"),
+        (event("a", "1", sequence="1", causaldeps='{"b":true}'), "must be an object of process and sequence"),
         (event("a", "1", receiver=1), 'field "receiver" must be a string, not 1'),
         (event("ok", "1", subject="other"), 'another event "ok/1" is in'),
     ],
@@ -507,3 +507,22 @@ def test_random_events_are_read_or_refused(tmp_path: Path, events: list[object],
     write_trace(tmp_path / "again.jsonl", execution.events)
     assert read_trace(tmp_path / "again.jsonl") == execution.events
     write_cloudevents(tmp_path / "again.jsonl", execution.events)
+
+
+def test_the_process_is_the_identity_under_which_messages_are_numbered(tmp_path: Path) -> None:
+    """Two runs of one source have the same numbers, and a message of version 1 has its source alone."""
+    first, second, ben = Stamper("anna", run="1"), Stamper("anna", run="2"), Stamper("ben", run="1")
+    said = [first.stamp("one"), second.stamp("two")]
+    for each in said:
+        ben.saw(each)
+    lines = [*said, ben.stamp("three"), {"source": "anna", "id": "x", "sequence": "1", "type": "t"}]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    found = read_cloudevents([tmp_path / "in.jsonl"])
+    events = {event.process: event for event in found.events}
+    assert sorted(events) == ["anna", "anna~1", "anna~2", "ben~1"] and not found.faults
+    assert sorted(events["ben~1"].parents) == [events["anna~1"].id, events["anna~2"].id]
+    assert events["anna~1"].id == "anna/anna~1:all:1" and events["anna~1"].extra["source"] == "anna"
+    assert "source" not in events["anna"].extra
+    (tmp_path / "in.jsonl").write_text(json.dumps({**said[0], "causalversion": 3}) + "\n")
+    with pytest.raises(BadInput, match="line 1: causalversion must be 1 or 2, not 3"):
+        read_cloudevents([tmp_path / "in.jsonl"])

@@ -1,4 +1,4 @@
-"""Messages of sources with clocks, for the tests of `merge`."""
+"""Messages of sources with clocks, for the tests of `merge`. Times are in µs, ticks of a clock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from causet import RcClock
 from causet.rcclock import RcTime
 from causet.stamp import HEARTBEAT
 
-EPSILON, DELTA = 50, 400
+MS = 1000
+EPSILON, DELTA = 50 * MS, 400 * MS
 PLAIN = "source string, sequence long, rc long, r long, subject string"
 SCHEMA = f"{PLAIN}, type string"
 Message = dict[str, Any]
@@ -22,20 +23,20 @@ class Network:
 
     def __init__(self, seed: int, messages: int = 400, sources: int = 6) -> None:
         draw = random.Random(seed)
-        self.now = 1_000_000
+        self.now = 1_000_000 * MS
         offsets = [draw.randrange(EPSILON + 1) for _ in range(sources)]
-        clocks = [RcClock(EPSILON, partial(self._show, offset), None) for offset in offsets]
+        clocks = [RcClock(EPSILON / MS, partial(self._show, offset), None) for offset in offsets]
         sent = [0] * sources
         self.arrivals: list[tuple[int, Message]] = []
         self.causes: list[tuple[str, str]] = []
         heard: list[list[tuple[int, str, RcTime]]] = [[] for _ in range(sources)]
         last: list[list[str]] = [[] for _ in range(sources)]
         for number in range(messages):
-            self.now += draw.choice([0, 0, 1, 5, 20])
+            self.now += draw.choice([0, 0, 1, MS, 5 * MS, 20 * MS])
             me = draw.randrange(sources)
             for entry in [each for each in heard[me] if each[0] <= self.now]:
                 heard[me].remove(entry)
-                clocks[me].event(entry[2])
+                clocks[me].heard(entry[2])
                 last[me].append(entry[1])
             when = clocks[me].event()
             sent[me] += 1
@@ -51,12 +52,17 @@ class Network:
             last[me] = [subject]
             for other in range(sources):
                 if other != me and draw.random() < 0.5:
-                    heard[other].append((self.now + draw.randrange(1, 30), subject, when))
+                    heard[other].append((self.now + draw.randrange(1, 30 * MS), subject, when))
             self.arrivals.append((self.now + draw.randrange(DELTA), message))
         self.arrivals.sort(key=lambda each: each[0])
         self.messages = [message for _, message in self.arrivals]
         self.beats = [
-            {"source": f"s{number}", "rc": self.now + 2000, "r": self.now + 2000, "type": HEARTBEAT}
+            {
+                "source": f"s{number}",
+                "rc": self.now + 2000 * MS,
+                "r": self.now + 2000 * MS,
+                "type": HEARTBEAT,
+            }
             for number in range(sources)
         ]
 

@@ -58,6 +58,8 @@ def random_log(seed: int, name: str = "", faults: bool = True) -> list[Event]:
             said = sent[message] and len(events) % 2 == 0
             add(process, kind="send", message=message, to=tuple(to), control=said)
             flying += [(target, message) for target in to if target in processes]
+            if process not in to and draw.random() < 0.15:  # its own copy, which `to` does not name
+                flying.append((process, message))
         elif chance < 0.8 and flying:
             target, message = draw.choice(flying)
             if draw.random() < 0.97 or not faults:

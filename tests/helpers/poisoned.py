@@ -120,6 +120,7 @@ class Run:
         self.settings = self.module.Settings(
             policy, patience, case.horizon, None, None, *columns, None, 1, 10**7, "causaldomain"
         )
+        self.schema = SCHEMA
         self.saved = self.holding.empty().to_bytes()
         self.segments, self.marks = Segments(InMemory(), 0), InMemory()
         self.left: list[list[Row]] = []
@@ -129,7 +130,7 @@ class Run:
         held = self.holding.from_bytes(self.saved)
         before = len(held)
         mine = self.module.Bucket(self.settings, held, self.segments, self.marks)
-        blobs = [to_blob(pa.Table.from_pylist(rows, SCHEMA))] if rows else []
+        blobs = [to_blob(pa.Table.from_pylist(rows, self.schema))] if rows else []
         mine.was_read(len(rows))
         tables = list(mine.step(blobs, now, None, last=True))
         self.left.append([each for table in tables for each in table.to_pylist()])

@@ -13,7 +13,7 @@ from causet import RcClock, Stamper
 def shop(count: int) -> list[dict[str, Any]]:
     """Envelopes of three sources that answer each other, for one tenant, in the order in which they came."""
     now = [1_767_000_000_000]
-    clocks = {name: RcClock(50, lambda: now[0], steady=None) for name in ("orders", "bank", "post")}
+    clocks = {name: RcClock(50, lambda: 1000 * now[0], steady=None) for name in ("orders", "bank", "post")}
     sources = {name: Stamper(name, "shop", clock=clock) for name, clock in clocks.items()}
     draw = random.Random(1)
     made: list[dict[str, Any]] = []

@@ -45,6 +45,8 @@ class Messages:
             buckets,
             draw.randint(1, buckets),
             99,
+            process=draw.choice([(), ("causalprocess",)]),
+            by_clock=draw.random() < 0.3,
         )
         if "x" in self.settings.sources and draw.random() < 0.7:
             names.append("x")
@@ -60,18 +62,20 @@ class Messages:
                 **message(name, next(numbers[name]), rc, r, f"m{at}"),
                 "causaldomain": draw.choice(DOMAINS),
             }
+            if self.settings.process:
+                row["process"] = draw.choice([None, f"{name}~1", f"{name}~2", "A~1"])
             kind = draw.random()
             if kind < 0.1:
-                row = beat(name, rc, r)
+                row = {**row, **beat(name, rc, r), "sequence": draw.choice([None, 3])}
             elif kind < 0.2:
-                row["code"] = draw.randrange(8)
+                row["code"] = draw.randrange(len(merging.problems(0)) - 1)
                 row[FAULT] = "for its own reason" if row["code"] == 0 else None
                 if draw.random() < 0.5:
                     row["r" if row["code"] > 1 else "source"] = None
                 else:
                     row["r"] = row["rc"] = 10**6
             elif kind < 0.25:
-                row |= {"code": 8, "too large": True, SIZE: 100 + at}
+                row |= {"code": len(merging.problems(0)) - 1, "too large": True, SIZE: 100 + at}
             else:
                 sent.append(row)
             if kind > 0.75:
@@ -88,6 +92,9 @@ class Messages:
                     again["causaldomain"] = draw.choice([None, "all"])
                 rows.append((now + draw.choice([0, 5, 80, 300]), len(rows), again))
             rows.append((now + draw.choice([0, 5, 30, delta + epsilon, 150]), len(rows), row))
+        if self.settings.sources and draw.random() < 0.3:  # nothing leaves until it is heard of
+            silent = self.settings.sources[0]
+            rows = [(at + 300 * (row["source"] == silent), number, row) for at, number, row in rows]
         last = max(now for now, _, _ in rows)
         rows += [(last + 1, len(rows), beat(name, 2000, 2000)) for name in names]
         whole = [row for _, _, row in sorted(rows, key=lambda each: each[:2])]
@@ -111,21 +118,21 @@ class Chat:
         self.folder = folder
         self.draw = Random(seed)
         self.now = 1_000_000
-        self.names = ["p1", "p2", "p3"]
+        self.names = ["p1~1", "p2~1", "p3~1"]
+        for name in self.names:  # from now on the files know them
+            self.stamp.Stamper(name.removesuffix("~1"), file=self.folder / name, run="1").close()
         self.stampers = {name: self.begun(name) for name in self.names}
         self.past: dict[Key, set[Key]] = {}
         self.known: dict[str, set[Key]] = {name: set() for name in self.names}
         self.todo: dict[str, list[Message]] = {name: [] for name in self.names}
         self.unsent: dict[str, list[Message]] = {name: [] for name in self.names}
         self.heard = dict.fromkeys(self.names, 0)
-        self.sure = dict.fromkeys(self.names, True)
-        """whether the time of what was heard is known still: see the restart below"""
-        self.said = dict.fromkeys(self.names, 0)
+        """the largest r + c that each has heard or said"""
         self.seen: dict[str, list[Message]] = {name: [] for name in self.names}
 
     def begun(self, name: str) -> Any:
-        clock = self.stamp.RcClock(50, lambda: self.wall(name), None)
-        return self.stamp.Stamper(name, clock=clock, file=self.folder / name)
+        clock = self.stamp.RcClock(0.05, lambda: self.wall(name), None)
+        return self.stamp.Stamper(name.removesuffix("~1"), clock=clock, file=self.folder / name)
 
     def wall(self, name: str) -> int:
         return self.now + 20 * self.names.index(name)
@@ -133,46 +140,47 @@ class Chat:
     def restart(self, name: str) -> None:
         self.stampers[name].close()  # which writes nothing: as if it was killed
         self.stampers[name] = self.begun(name)
-        self.sure[name] = False
         assert self.stampers[name].unsent == self.unsent[name]
 
     def hear(self, name: str) -> None:
         def in_turn(envelope: Message) -> bool:
-            its = envelope["source"], int(envelope["sequence"])
+            its = envelope["causalprocess"], int(envelope["sequence"])
             return not self.past[its] - self.known[name] - {its}
 
         envelope = self.draw.choice(list(filter(in_turn, self.todo[name])))
-        its = envelope["source"], int(envelope["sequence"])
+        its = envelope["causalprocess"], int(envelope["sequence"])
         self.todo[name].remove(envelope)
         self.stampers[name].saw(envelope)
         self.seen[name].append(envelope)
         self.known[name] |= self.past[its]
-        self.heard[name] = max(self.heard[name], int(envelope["causaltime"].split()[0]) + 1)
+        self.heard[name] = max(self.heard[name], int(envelope["causaltime"].split()[0]))
 
     def say(self, name: str) -> None:
+        if self.draw.random() < 0.3:  # of a heartbeat, too, no other event has the time
+            rc, r = map(int, self.stampers[name].heartbeat()["causaltime"].split())
+            assert (rc, r) == (max(r, self.heard[name] + 1), self.wall(name))
+            self.heard[name] = rc
+            self.restart(name)
         for copy in self.seen[name][-3:]:
             if self.draw.random() < 0.3:
                 self.stampers[name].saw(copy)
-                self.heard[name] = max(self.heard[name], int(copy["causaltime"].split()[0]) + 1)
+                self.heard[name] = max(self.heard[name], int(copy["causaltime"].split()[0]))
         envelope = self.stampers[name].stamp(self.draw.random())
         before = self.known[name]
         number = 1 + max((seq for source, seq in before if source == name), default=0)
         covered = set[Key]().union(*(self.past[other] - {other} for other in before))
         direct = {other for other in before - covered if other[0] != name}
-        assert int(envelope["sequence"]) == number
+        assert (envelope["causalprocess"], int(envelope["sequence"])) == (name, number)
         assert set(json.loads(envelope["causaldeps"]).items()) == direct
         rc, r = map(int, envelope["causaltime"].split())
         assert r == self.wall(name)
-        if self.sure[name]:
-            assert rc == max(r, self.heard[name])
-        assert max(r, self.said[name]) <= rc <= max(r, self.heard[name])
-        self.said[name], self.heard[name], self.sure[name] = rc, rc, True
+        assert rc == max(r, self.heard[name] + 1)
+        self.heard[name] = rc
         self.past[name, number] = {*before, (name, number)}
         self.known[name] = set(self.past[name, number])
         self.unsent[name].append(envelope)
         if self.draw.random() < 0.2:  # its own message comes back
             self.stampers[name].saw(envelope)
-            self.heard[name] = rc + 1
         for other in self.names:
             if other != name:
                 self.todo[other].append(envelope)
@@ -265,6 +273,7 @@ class Planned:
         alone: bool = False,
         before: Any = None,
         leaves: Any = None,
+        ticks: Any = None,
     ) -> None:
         assert before is not None, "the files of a batch are asked for"
         assert alone or leaves is not None, "a run can be asked to end"

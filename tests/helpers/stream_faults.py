@@ -94,10 +94,20 @@ class MergeInMemory:
         self.handles = [Handle() for _ in range(settings.buckets)]
 
     def step(
-        self, shares: Sequence[Sequence[Message]], draw: Random | None = None, now: int | None = None
+        self,
+        shares: Sequence[Sequence[Message]],
+        draw: Random | None = None,
+        now: int | None = None,
+        clock: int | None = None,
     ) -> Left:
-        """One batch, of which each worker has a share; blobs of different buckets come in any order."""
+        """One batch, of which each worker has a share; blobs of different buckets come in any order. `now` is
+        in ticks, and the clock shows ms."""
         rows: dict[int, list[Row]] = {}
+        if clock is not None:
+            shown = pa.RecordBatch.from_arrays([pa.array([None, clock, clock - 1], pa.int64())], ["ended"])
+            for batch in self.module.Wake(self.settings.buckets)(iter([shown])):
+                for row in batch.to_pylist():
+                    rows.setdefault(row["bucket"], []).append(Row(**row))
         for share in shares:
             for row in self._packed(share, now):
                 rows.setdefault(row["bucket"], []).append(Row(**row))
@@ -121,7 +131,7 @@ class MergeInMemory:
         batches = self._table(share).to_batches(max_chunksize=5)
         if now is not None:
             judge = self.module.Judge(self.settings)
-            batches = [judge(batch.drop_columns([CODE]), now) for batch in batches]
+            batches = [judge(batch.drop_columns([CODE]), now // 1000) for batch in batches]
         for batch in self.module.PackByTime(self.settings)(iter(batches)):
             yield from batch.to_pylist()
 
@@ -135,6 +145,8 @@ class MergeInMemory:
             names.sequence: pa.array([each["sequence"] for each in share], pa.int64()),
             CODE: pa.array([each.get("code") for each in share], pa.int8()),
         }
+        for name in self.settings.process:
+            columns[name] = pa.array([each.get("process") for each in share], pa.string())
         for name in self.more:
             kind = pa.int64() if name == SIZE else pa.string()
             columns[name] = pa.array([each.get(name) for each in share], kind)
@@ -154,7 +166,8 @@ def message(source: str | None, sequence: int | None, rc: int | None, r: int | N
 
 
 def beat(source: str | None, rc: int | None, r: int | None) -> Message:
-    return {**message(source, None, rc, r, "beat"), "type": HEARTBEAT, "code": IS_BEAT}
+    subject = f"beat of {source} at {rc}"
+    return {**message(source, None, rc, r, subject), "id": subject, "type": HEARTBEAT, "code": IS_BEAT}
 
 
 # ---------------------------------------------------------------- the merge, by its definition
@@ -162,8 +175,10 @@ def beat(source: str | None, rc: int | None, r: int | None) -> Message:
 
 class Defined:
     """A message is released when the smallest, over live sources, of their largest r exceeds its
-    r + c + δ + ε; those that are released together leave by (r + c, r, source, sequence, domain). What has
-    the same five as another is a duplicate, or a conflict if the payload is not the same.
+    r + c + δ + ε, or the clock does, if that is asked for; those that are released together leave by (r + c,
+    r, process, sequence, domain), where the process is the source if there is no other. What has the same
+    five as another is a duplicate, or a conflict if the payload is not the same. A heartbeat is released like
+    a message, with a status of its own.
 
     Rows have a `code`: none for a message, IS_BEAT for a heartbeat, another one for what is diverted; and
     `too large` if that is only because the sink does not take it."""
@@ -190,7 +205,7 @@ class Defined:
         table = pa.table({name: pa.array([row.get(name)], pa.string()) for name in self.payload})
         return int(fingerprints(table, self.payload)[0])
 
-    def step(self, rows: Sequence[Message]) -> dict[str, list[Message]]:
+    def step(self, rows: Sequence[Message], clock: int | None = None) -> dict[str, list[Message]]:
         refused = [row for row in rows if row.get("code") not in (None, IS_BEAT)]
         for row in rows:
             if row in refused and not row.get("too large"):
@@ -199,13 +214,16 @@ class Defined:
             self.largest[row["source"]] = row["r"] if before is None else max(before, row["r"])
         old = self.bound
         smallest, _ = self.slowest()
+        if clock is not None and self.settings.by_clock:
+            smallest = max(1000 * clock, 0 if smallest is None else smallest)
         if smallest is not None:
             reached = smallest - self.settings.delta - self.settings.epsilon
             self.bound = reached if old is None else max(old, reached)
         late: list[Message] = []
         self.conflicts, self.duplicates = [], 0
         remembered = [each for each in self.gone if old is None or each["rc"] >= old - self.settings.horizon]
-        for row in sorted((row for row in rows if row.get("code") is None), key=self.fingerprint):
+        there = (row for row in rows if row.get("code") in (None, IS_BEAT))
+        for row in sorted(there, key=self.fingerprint):
             self.came.append(row["rc"])
             same = [each for each in (*remembered, *self.held, *late) if key(each) == key(row)]
             if same and any(each.get(name) != row.get(name) for each in same for name in self.payload):
@@ -223,8 +241,15 @@ class Defined:
 
 
 def key(row: Message) -> tuple[int, int, str, int, str]:
-    domain = row.get("causaldomain")
-    return row["rc"], row["r"], row["source"], row["sequence"], "all" if domain is None else domain
+    domain, process = row.get("causaldomain"), row.get("process")
+    named = row["source"] if process is None else process
+    number = 0 if row.get("code") == IS_BEAT else row["sequence"]
+    return row["rc"], row["r"], named, number, "all" if domain is None else domain
+
+
+def status_of(row: Message, status: str) -> str:
+    """What a row leaves as, that is late or delivered as a message."""
+    return "heartbeat" if row.get("code") == IS_BEAT else status
 
 
 def check_books(reports: Sequence[Message], held_before: int) -> int:

@@ -62,7 +62,7 @@ def test_text_is_read_as_the_envelope_is(texts: list[str]) -> None:
 def test_a_name_that_is_not_text_is_bad_in_its_own_row_only(name: str) -> None:
     """The JSON text has an escaped half of a surrogate pair, in plain ASCII, or an empty name."""
     odd = f'{{"{name}":1}}'
-    with pytest.raises(BadStamp, match="cannot be the name of a source"):
+    with pytest.raises(BadStamp, match="cannot be the name of a process"):
         deps_of({"causaldeps": odd})
     found = told(read_causes(pa.array(['{"a":1}', odd, f'{{"b":2,"{name}":1}}', '{"c":3}'], pa.string())))
     assert found == [{"a": 1}, None, None, {"c": 3}]

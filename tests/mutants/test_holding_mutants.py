@@ -14,6 +14,7 @@ from tests.streams.test_poisoned_deliver import (
     test_a_clock_that_is_set_back_does_not_prolong_patience,
     test_a_forged_number_of_another_source_is_a_conflict_with_the_first_that_came,
     test_a_heartbeat_is_counted_and_is_not_a_message,
+    test_messages_are_known_by_their_process,
     test_what_follows_a_diverted_message_is_held_and_the_report_says_so,
 )
 
@@ -43,6 +44,7 @@ TOLD = (
     test_a_clock_that_is_set_back_does_not_prolong_patience,
     test_a_forged_number_of_another_source_is_a_conflict_with_the_first_that_came,
     test_a_heartbeat_is_counted_and_is_not_a_message,
+    test_messages_are_known_by_their_process,
     test_what_follows_a_diverted_message_is_held_and_the_report_says_so,
 )
 
@@ -276,6 +278,56 @@ MUTANTS = [
     mutant("bucket", "self._counts[DUPLICATES] += outcome.duplicates", "pass", "duplicates are counted"),
     mutant("bucket", "problems[row] = faults[row].as_py()", "pass", "a row with a fault is refused"),
     mutant("bucket", 'blocked += ", which was diverted"', "pass", "a diverted cause is named as such"),
+    mutant(
+        "bucket",
+        "receiver, name = receivers_of(table, settings), processes_of(table, settings)",
+        "receiver, name = receivers_of(table, settings), text_column(table.column(settings.source))",
+        "messages are known by their process",
+    ),
+    mutant(
+        "bucket",
+        "for name in (*names, settings.source):",
+        "for name in (*names, settings.causes):",
+        "and else by the source",
+    ),
+    mutant(
+        "bucket",
+        "for name in (*names, settings.source):",
+        "for name in (settings.source,):",
+        "or by another column",
+    ),
+    mutant(
+        "bucket",
+        "found = pc.coalesce(found, text_column(table.column(name)))",
+        "found = pc.coalesce(text_column(table.column(name)), found)",
+        "the first column counts",
+    ),
+    mutant(
+        "bucket",
+        "name = processes_of(row, self.settings)[0].as_py()",
+        "name = row.column(self.settings.source)[0].as_py()",
+        "what is waited for is a process's",
+    ),
+    mutant(
+        "bucket",
+        "names, causes = processes_of(table, settings), causes_of(table, settings)",
+        "names, causes = text_column(table.column(settings.source)), causes_of(table, settings)",
+        "what is missing is a process's",
+    ),
+    mutant(
+        "bucket",
+        "sourceless = table.column(settings.source).is_null().to_numpy()",
+        "sourceless = name.is_null().to_numpy(zero_copy_only=False)",
+        "who has no source is refused",
+    ),
+    mutant("bucket", "        if odd:\n", "        if False:\n", "another version is refused"),
+    mutant("bucket", '("1", "2", "None")]', '("2", "None")]', "version 1 is read"),
+    mutant(
+        "bucket",
+        "        table = table.append_column(lacking, pa.nulls(table.num_rows, pa.string()))\n",
+        "        pass\n",
+        "what an earlier release read has fewer columns",
+    ),
     mutant(
         "bucket", "named = bad & ~unreadable", "named = bad & unreadable", "only a readable number is noted"
     ),

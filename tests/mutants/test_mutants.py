@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from causet.check.explorer import explore
+from causet.check.oracle import judge
 from causet.check.scope import Scope
 from causet.check.scopes import scopes_for
 from causet.errors import BadStamp
@@ -37,7 +38,8 @@ from causet.protocols.relative import SETTLED, Relative
 from causet.protocols.slow import Slow
 from causet.protocols.vector import Vector
 from causet.simulate.replay import replay
-from causet.simulate.schedule import parse
+from causet.simulate.schedule import parse, read_schedule
+from tests.helpers.exhibits import ERRATA
 from tests.helpers.mutating import Change, modules
 
 MUTANTS: list[Any] = []
@@ -409,8 +411,24 @@ class _ForgetfulClock(KnClock):
 @mutant("unsafe", messages=2)
 class MergeForgetsTheLargestClock(Merge):
     def _clock(self) -> KnClock:
-        most = self.options.events_per_tick * self.system.size
+        most = self.options.events_per_tick * self.system.size + 1
         return _ForgetfulClock(self.options.epsilon, self.options.delta_min, most)
+
+
+class MergeForgetsTheInitialEvent(Merge):
+    """The bound on kn is K·n, without the event that every process begins with."""
+
+    def _clock(self) -> KnClock:
+        most = self.options.events_per_tick * self.system.size
+        return KnClock(self.options.epsilon, self.options.delta_min, most)
+
+
+def test_k8_a_bound_without_the_initial_event_is_killed() -> None:
+    schedule = read_schedule(ERRATA / "K8.yaml")
+    for kind, wrong in ((Merge, 0), (MergeForgetsTheInitialEvent, 1)):
+        options, _ = make_options(kind, schedule.system, schedule.options)
+        result = replay(schedule, kind, options)
+        assert len(judge(result.events, receptions_teach=True).violations) == wrong
 
 
 # The baselines

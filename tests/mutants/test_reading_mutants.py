@@ -118,6 +118,7 @@ HALF = "has half of a surrogate pair, which is not text"
 DEEP = b'{"b":' * 60 + b"1" + b"}" * 60
 LINES: list[tuple[bytes, str | None, str | None]] = [
     (b'{"a":"x","n":1}', "x", None),
+    (b'{"a":"named","causalprocess":"p"}', "named", None),
     (b'{"a":"}{","malformed":"x"}\r', "}{", None),
     (b"[]", None, "is a JSON array, not an object"),
     (b"7", None, "is a JSON value, not an object"),
@@ -145,6 +146,7 @@ def check_lines(made: dict[str, Any], folder: Path, spark: SparkSession | None) 
         assert (row.a, row.input_malformed) == (a, "x" if a == "}{" else None)
         assert row["__causet_fault"] == (None if why is None else f"{why} ({file})")
         assert row.malformed == (None if why is None else line.decode(errors="replace"))
+        assert row.causalprocess == ("p" if a == "named" else None) and row.causalversion is None
     few = spark.createDataFrame([(line.decode(),) for line in KINDS], "value string")
     found = made["streams.json_lines"].columns_in(few)
     assert {field.name: field.dataType.simpleString() for field in found.fields} == {
@@ -153,6 +155,8 @@ def check_lines(made: dict[str, Any], folder: Path, spark: SparkSession | None) 
         "x": "double",
         "twice": "string",
         "input_malformed": "string",
+        "causalversion": "string",
+        "causalprocess": "string",
         "malformed": "string",
     }
 
@@ -225,6 +229,13 @@ MUTANTS = [
         ("files", "file_source", '("Cc", "Zs", "Zl", "Zp")', '("Cc",)', "blanks are encoded"),
         ("lines", "json_lines", '_without_blanks() != ""', 'F.col(VALUE) != ""', "blank lines are no rows"),
         ("lines", "json_lines", "F.col(_LINE)[_RAW].isNull() & ", "", "all or nothing of a line"),
+        (
+            "lines",
+            "json_lines",
+            "    schema = with_identity(schema)  #",
+            "    #",
+            "identities always count",
+        ),
         ("lines", "json_lines", " & F.is_valid_utf8(VALUE) & is_one", " & is_one", "no byte is replaced"),
         ("lines", "json_lines", " & is_one_value(F.col(VALUE))", "", "nothing stands behind an object"),
         (

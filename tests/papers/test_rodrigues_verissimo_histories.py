@@ -26,7 +26,7 @@ import pytest
 from causet.check.oracle import causal_pasts, judge
 from causet.errors import BadInput
 from causet.model import Separator, System, mask, members, named_processes, only
-from causet.protocols import Packet, histories
+from causet.protocols import PROTOCOLS, Packet, Process, histories, make_options
 from causet.simulate.replay import Replay
 from causet.simulate.schedule import Schedule, Step, read_schedule
 from causet.topology import links_of, separators_of
@@ -365,7 +365,7 @@ def test_h3_a_travelling_own_copy_overtakes_an_earlier_one() -> None:
     printed, default = both("H3", "histories")
     assert too_early(printed) == [("p1", "b", "a")]
     assert_holds(default)
-    assert delivered(default, "p1") == []  # own copies were delivered at the send
+    assert delivered(default, "p1") == ["a", "b"]  # own copies are delivered at the send
 
 
 def test_h4_the_history_grows_with_every_round() -> None:
@@ -491,3 +491,25 @@ def test_h7_a_message_past_the_separator_overtakes_what_r9_left_out() -> None:
     # Without R9 any destination will do: c carries a.
     free = changed(schedule, options={"r9": False})
     assert_holds(run(free, "histories"))
+
+
+def test_h12_a_process_that_comes_back_under_its_old_name_is_unsafe() -> None:
+    """p1 sends two messages to p2 and is started again without its memory. It sends x to p2 and p3; p3
+    answers with z, which p2 delivers before x, for by R5 it has p1's first two; and x is a duplicate for it.
+
+    Under a new name, p4, z waits for x.
+    """
+    kind, system = PROTOCOLS["histories"], System(named_processes(4))
+    options, _ = make_options(kind, system, {})
+    for name, order in ((0, [["z"], []]), (3, [[], ["x", "z"]])):
+        p1, p2, p3 = (Process(kind, p, system, options) for p in range(3))
+        for _ in range(2):
+            [packet] = p1.send(0b0010).packets
+            assert p2.receive(packet).delivered
+        again = Process(kind, name, system, options)
+        [x] = again.send(0b0110).packets
+        assert p3.receive(x).delivered
+        [z] = p3.send(0b0010).packets
+        names = {x.key: "x", z.key: "z"}
+        got = [[names[each.key] for each in p2.receive(packet).delivered] for packet in (z, x)]
+        assert got == order

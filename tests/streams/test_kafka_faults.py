@@ -434,12 +434,15 @@ def test_a_task_that_fails_before_its_commit_leaves_nothing_open(broker: str) ->
     assert sent(task(target, 0), row(b"a")) == 1
 
 
-def test_a_zombie_that_goes_on_is_refused(broker: str) -> None:
+@pytest.mark.parametrize("heard", ["in time", "at the commit"])
+def test_a_zombie_that_goes_on_is_refused(broker: str, heard: str) -> None:
+    """Whether it hears of its successor before it sends its last message, or after that."""
     target = sink(broker)
 
     def overtaken() -> Iterator[pa.RecordBatch]:
-        yield from batches(row(b"a"))
         assert sent(task(target, 0), row(b"a"), row(b"b")) == 2
+        yield from batches(row(b"a"))
+        time.sleep(1 if heard == "in time" else 0)
         yield from batches(row(b"b"))
 
     with pytest.raises(BadInput, match="another run has taken over"):

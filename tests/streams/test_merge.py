@@ -56,7 +56,7 @@ def test_an_outlier_does_not_make_one_worker_do_everything(
 ) -> None:
     monkeypatch.setattr(merge_batch, "ROWS_PER_PART", 50)
     network = Network(1)
-    far = {"source": "s9", "sequence": 1, "rc": 2**50, "r": 2**50, "subject": "far"}
+    far = {"source": "s9", "sequence": 1, "rc": 2**52, "r": 2**52, "subject": "far"}
     merged = frame(spark, [far, *network.messages]).transform(merge(epsilon="50 ms", delta="400 ms"))
     assert [row.subject for row in merged.collect()] == [*network.expected(), "far"]
     sizes = merged.rdd.glom().map(len).collect()
@@ -66,7 +66,7 @@ def test_an_outlier_does_not_make_one_worker_do_everything(
 def test_impossible_stamps_are_named_and_the_rest_is_merged(spark: SparkSession) -> None:
     bad = [
         ("a", 1, 100, 200, "less than r"),
-        ("a", 1, 1000, 100, "far ahead"),
+        ("a", 1, 101_101, 100, "far ahead"),
         ("a", 1, None, 100, "none"),
         ("a", 1, -5, -5, "negative"),
         ("a", 2**60, 100, 100, "large"),
@@ -80,7 +80,7 @@ def test_impossible_stamps_are_named_and_the_rest_is_merged(spark: SparkSession)
     for name in found:
         if name != "fine":
             assert found[name].status == "diverted" and found[name].position is None and found[name].problem
-    assert found["far ahead"].problem == "has a time with c above 101, which ε does not allow"
+    assert found["far ahead"].problem == "has a time with c above 101 ms, which ε does not allow"
 
 
 def test_time_may_be_text_as_the_envelope_has_it(spark: SparkSession) -> None:
@@ -268,7 +268,7 @@ def test_every_row_of_a_stream_is_somewhere_and_the_books_say_where(
         "no time": "has no time",
         "broken": "has a header that is not UTF-8",
         "large": "is larger than the sink takes: 101 bytes, 100 at most",
-        "another one": "has the number of another message: source a, sequence 1, but another id or data",
+        "another one": "has the number of another message: process a, sequence 1, but another id or data",
         "a beat without a time": "has no time",
     }
     assert not [name for name in rows[0].asDict() if name.startswith("__causet_")]
@@ -282,8 +282,8 @@ def test_every_row_of_a_stream_is_somewhere_and_the_books_say_where(
     assert [counts["refused"] for counts in told] == [3, 1]
     assert [counts["duplicates"] for counts in told] == [1, 1]
     assert [counts["conflicts"] for counts in told] == [0, 1]
-    assert [counts["heartbeats"] for counts in told] == [0, 1]
-    assert [counts["held"] for counts in told] == [3, 1]
+    assert [counts["heartbeats"] for counts in told] == [0, 0]
+    assert [counts["held"] for counts in told] == [3, 2], "the heartbeat, too"
 
 
 def test_a_stage_that_is_run_again_is_not_counted_again(
@@ -308,7 +308,54 @@ def test_a_stream_stands_in_the_order_of_the_batch(spark: SparkSession, tmp_path
     write_files(tmp_path / "in", [*copies, *network.beats], size)
     rows = streamed(spark, tmp_path, merge(epsilon="50 ms", delta="400 ms", buckets=4))
     assert [row.subject for row in rows] == network.expected()
-    assert {row.status for row in rows} == {"delivered"}
+    assert {row.status for row in rows} == {"delivered"}, "the heartbeats are ahead of all, and held"
+
+
+def test_an_envelope_says_in_which_ticks_its_time_is(spark: SparkSession) -> None:
+    """Version 1 counts ms, version 2 µs; tables say nothing, and are told."""
+    rows = spark.createDataFrame(
+        [
+            ("a", "1", "1001 1001", 2, "1,001 µs"),
+            ("b", "1", "1 1", None, "1,000 µs"),
+            ("c", "1", "2 1", 1, "2,000 µs"),
+            ("d", "1", "1500 1000", 2, "1,500 µs"),
+            ("e", "1", "1 1", 3, "unknown"),
+            ("f", "1", f"{'9' * 16} 1", None, "beyond"),
+        ],
+        "source string, sequence string, causaltime string, causalversion long, subject string",
+    )
+    found = rows.transform(merge(epsilon="1 ms", delta=1)).collect()
+    assert [(row.subject, row.problem) for row in found] == [
+        ("1,000 µs", None),
+        ("1,001 µs", None),
+        ("1,500 µs", None),
+        ("2,000 µs", None),
+        ("unknown", "has a causalversion that is not 1 or 2"),
+        ("beyond", "has an invalid time: it needs 0 ≤ r ≤ r + c < 2^53"),
+    ]
+    table = spark.createDataFrame([("a", 1, 105, 5, ""), ("a", 2, 2**60, 2**60, "")], PLAIN)
+    (first, second) = table.transform(merge(epsilon="50 ms", delta=1, ticks="ms")).collect()
+    assert (first.status, second.problem) == (
+        "delivered",
+        "has an invalid time: it needs 0 ≤ r ≤ r + c < 2^53",
+    )
+    (first, _) = table.transform(merge(epsilon="49 ms", delta=1, ticks="ms")).collect()
+    assert first.problem == "has a time with c above 99 ms, which ε does not allow"
+
+
+def test_the_order_is_by_process_and_a_message_without_one_is_its_sources(spark: SparkSession) -> None:
+    rows = spark.createDataFrame(
+        [
+            ("b", "a~2", 1, 5, 5, "2"),
+            ("a", "b~1", 1, 5, 5, "4"),
+            ("b", None, 1, 5, 5, "3"),
+            ("c", "a~1", 9, 5, 5, "1"),
+        ],
+        "source string, causalprocess string, sequence long, rc long, r long, subject string",
+    )
+    assert [row.subject for row in rows.transform(merge(epsilon=1, delta=1)).collect()] == list("1234")
+    named = rows.withColumnRenamed("causalprocess", "process").transform(merge(epsilon=1, delta=1))
+    assert [row.subject for row in named.collect()] == list("1234")
 
 
 def test_two_mergers_agree_on_what_both_subscribe_to(spark: SparkSession, tmp_path: Path) -> None:
@@ -334,13 +381,53 @@ def test_two_mergers_agree_on_what_both_subscribe_to(spark: SparkSession, tmp_pa
     assert again == [each for each in orders[0] if each in common][: len(again)]
 
 
+def test_three_levels_of_mergers_give_the_order_of_one(spark: SparkSession, tmp_path: Path) -> None:
+    """One source only beats: the mergers above hear of it through its heartbeats, or they would stop."""
+    network = Network(7, messages=200)
+    end = network.now
+    beats = [
+        {"source": source, "rc": at, "r": at, "type": HEARTBEAT, "subject": f"beat {source} {at}"}
+        for at in range(network.messages[0]["r"], end + 12_000_000, 1_000_000)
+        for source in ("s0", "s1", "s2", "s3", "s4", "s5", "quiet")
+        if source == "quiet" or at > end
+    ]
+    sent = sorted([*network.messages, *beats], key=lambda each: int(each["rc"]))
+    shares = (("s0", "s1", "s2"), ("s3", "s4", "s5", "quiet"))
+    below: list[Message] = []
+    for number, names in enumerate(shares):
+        write_files(tmp_path / f"{number}/in", [each for each in sent if each["source"] in names], 100)
+        how = merge(epsilon="50 ms", delta="400 ms", buckets=2)
+        below += [row.asDict() for row in streamed(spark, tmp_path / str(number), how)]
+    for level, delta in (("two", "550.001 ms"), ("three", "700.002 ms")):
+        how = merge(epsilon="50 ms", delta=delta, buckets=2, sources=["quiet"])
+        write_files(tmp_path / level / "in", below, 150)
+        schema = ", ".join([SCHEMA, *(f"{name} string" for name in below[0] if name not in SCHEMA)])
+        rows = streamed(spark, tmp_path / level, how, schema)
+        below = [row.asDict() for row in rows]
+    assert [row.subject for row in rows if row.status == "delivered"] == network.expected()
+    assert {row.status for row in rows} == {"delivered", "heartbeat"}
+    times = [(row.rc, row.r, row.source) for row in rows]
+    assert times == sorted(times), "heartbeats have their place, too"
+    assert len([row for row in rows if row.source == "quiet"]) > 3
+
+
+def test_as_batches_three_levels_of_mergers_give_the_order_of_one(spark: SparkSession) -> None:
+    network = Network(8, messages=200)
+    rows = frame(spark, [*network.messages, *network.beats])
+    how = merge(epsilon="50 ms", delta="400 ms")
+    parts = [rows.where(where).transform(how) for where in ("source < 's3'", "source >= 's3'")]
+    top = parts[0].unionByName(parts[1]).transform(how).transform(how).collect()
+    assert [row.subject for row in top if row.status == "delivered"] == network.expected()
+    assert len([row for row in top if row.status == "heartbeat"]) == len(network.beats)
+
+
 def test_a_silent_source_is_waited_for_named_and_can_be_excluded(spark: SparkSession, tmp_path: Path) -> None:
     def message(source: str, sequence: int, at: int) -> Message:
         return {"source": source, "sequence": sequence, "rc": at, "r": at, "subject": f"{source}{sequence}"}
 
     early = [message("a", 1, 1000), message("b", 1, 1000), message("a", 2, 60_000)]
     write_files(tmp_path / "in", early, 10)
-    transform = merge(epsilon="50 ms", delta="400 ms", buckets=2)
+    transform = merge(epsilon="50 ms", delta="400 ms", buckets=2, ticks="ms")
     told: list[Any] = []
     source = spark.readStream.schema(SCHEMA).json(str(tmp_path / "in"))
 
@@ -362,9 +449,13 @@ def test_a_silent_source_is_waited_for_named_and_can_be_excluded(spark: SparkSes
         return [row.subject for row in rows]
 
     assert start(transform) == []
-    assert (told[-1]["held"], told[-1]["blocked"]) == (3, "b, heard of last at 1000")
+    assert (told[-1]["held"], told[-1]["blocked"]) == (3, "b, heard of last at 1000000")
     (tmp_path / "in/2.jsonl").write_text(json.dumps(message("a", 3, 120_000)) + "\n")
-    assert start(merge(epsilon="50 ms", delta="400 ms", buckets=2, exclude=["b"])) == ["a1", "b1", "a2"]
+    assert start(merge(epsilon="50 ms", delta="400 ms", buckets=2, exclude=["b"], ticks="ms")) == [
+        "a1",
+        "b1",
+        "a2",
+    ]
     (tmp_path / "in/3.jsonl").write_text(json.dumps(message("b", 2, 1001)) + "\n")
     assert start(transform) == ["b2"], "and what comes below what was released is not lost"
     assert told[-1]["late"] == 1
@@ -384,12 +475,12 @@ def test_a_stamp_ahead_of_every_clock_is_refused_and_does_not_count_as_progress(
 ) -> None:
     messages = [
         {"source": "a", "sequence": 1, "rc": 1000, "r": 1000, "subject": "a1"},
-        {"source": "b", "sequence": 1, "rc": 2**52, "r": 2**52, "subject": "damaged"},
+        {"source": "b", "sequence": 1, "rc": 2**42, "r": 2**42, "subject": "damaged"},
         {"source": "b", "sequence": 2, "rc": 1200, "r": 1200, "subject": "b2"},
         {"source": "a", "sequence": 2, "rc": 90_000, "r": 90_000, "subject": "a2"},
     ]
     write_files(tmp_path / "in", messages, 10)
-    rows = streamed(spark, tmp_path, merge(epsilon="50 ms", delta="100 ms", buckets=2))
+    rows = streamed(spark, tmp_path, merge(epsilon="50 ms", delta="100 ms", buckets=2, ticks="ms"))
     assert [(row.subject, row.status, row.problem) for row in rows] == [
         ("damaged", "diverted", "has a time ahead of every clock"),
         ("a1", "delivered", None),
@@ -399,7 +490,14 @@ def test_a_stamp_ahead_of_every_clock_is_refused_and_does_not_count_as_progress(
 def test_the_order_by_several_columns_is_that_of_tuples() -> None:
     """Where they fit into one number, and where not; equal ones stay as they stand."""
     draw = np.random.default_rng(1)
-    for widths in ((5, 3, 2, 9), (2**40, 2**40, 3, 5), (1, 1, 1, 1), (2**62, 2, 2, 2)):
+    for widths in (
+        (5, 3, 2, 9),
+        (2**40, 2**40, 3, 5),
+        (9, 2**60, 3, 2**60),
+        (3, 2, 2**62, 5),
+        (1, 1, 1, 1),
+        (2**62, 2, 2, 2),
+    ):
         for rows in (0, 1, 200):
             columns = [draw.integers(-width, width, rows) for width in widths]
             told = sorted(range(rows), key=lambda row: tuple(column[row] for column in columns))

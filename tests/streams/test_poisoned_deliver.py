@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from causet.spark.streams.pack import FAULT
@@ -18,6 +19,7 @@ from causet.stamp import HEARTBEAT
 from tests.helpers.poisoned import Poisoned, Run, check, row
 
 POLICIES = ("wait", "flag", "divert")
+MORE = "more"
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -65,6 +67,51 @@ def test_a_heartbeat_is_counted_and_is_not_a_message(
     assert [each["problem"] for each in run.left[0]] == ["has no sequence that is a number"]
     run.step(1, [row("b", 1, {}, **{FAULT: "is not JSON"})])
     assert [each["problem"] for each in run.left[1]] == ["is not JSON"]
+
+
+def test_messages_are_known_by_their_process(made: dict[str, Any] | None = None) -> None:
+    """By causalprocess, then by process, then by source. What an earlier release held, which knew the
+    source only, has fewer columns."""
+    run = Run(Poisoned(1, losses=False), "wait", made)
+    run.step(0, [row("a", 2, {}, "old")])
+    more = ("causalprocess", "process", "causalversion")
+    run.schema = pa.schema([*run.schema, *((name, pa.string()) for name in more)])
+    run.settings = replace(
+        run.settings, process=more[:2], version="causalversion", columns=tuple(run.schema.names)
+    )
+    rows = [
+        row("a", 1, {}, "first", causalprocess="a~1", process="a~2", causalversion="2"),
+        row("a", 1, {}, "second", process="a~2"),
+        row("a", 1, {}, "third", causalversion="1"),
+        row("b", 1, {"a~1": 1, "a~2": 1, "a": 2}, "fourth", causalprocess="b~1"),
+        row("a", 3, {}, "held", causalprocess="a~1"),
+        row("c", 1, {}, "odd", causalversion="3"),
+        row(None, 1, {}, "nobody", causalprocess="d~1"),
+    ]
+    run.step(1, rows)
+    left = {each["data"]: each for each in run.left[1]}
+    assert {name: each["problem"] for name, each in left.items() if each["problem"]} == {
+        "odd": "has a causalversion that is not 1 or 2",
+        "nobody": "has no source",
+    }
+    assert sorted(each["data"] for each in run.left[1] if each["status"] == "delivered") == [
+        *("first", "fourth", "old", "second", "third"),
+    ]
+    assert left["fourth"]["index"] == 4 and left["old"]["causalprocess"] is None
+    assert run.reports[1]["held"] == 1 and run.reports[1]["blocked"] == "a~1:2"
+    run.settings = replace(run.settings, policy="flag", patience=0)
+    run.step(2, [])
+    [flagged] = run.left[2]
+    assert flagged["missing"] == [("a~1", 2)]
+    run.settings = replace(run.settings, policy="wait", patience=None)
+    run.saved = run.holding.empty().to_bytes()
+    run.step(3, [row("a", 2, {}, "again")])
+    run.schema = pa.schema([*run.schema, (MORE, pa.string())])
+    run.settings = replace(run.settings, columns=(*run.settings.columns, MORE))
+    run.step(4, [row("e", 1, {})])
+    run.settings = replace(run.settings, policy="flag", patience=0)
+    run.step(5, [])
+    assert [(each["data"], each[MORE]) for each in run.left[5]] == [("again", None)]
 
 
 def test_a_clock_that_is_set_back_does_not_prolong_patience(made: dict[str, Any] | None = None) -> None:

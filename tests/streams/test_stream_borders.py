@@ -108,7 +108,8 @@ def test_an_excluded_source_sets_messages_free_though_nothing_comes(tmp_path: Pa
         {"source": "b", "sequence": 2, "rc": 9900, "r": 9900},
     ]
     inbox = write_files(tmp_path / "in", lines, 10)
-    command = ["merge", inbox, tmp_path / "out", "--epsilon", "10ms", "--delta", "100ms", *SMALL]
+    how = ["--epsilon", "10ms", "--delta", "100ms", "--ticks", "ms"]
+    command = ["merge", inbox, tmp_path / "out", *how, *SMALL]
     assert told(*command)["held"] == 3
     found = told(*command, "--exclude", "a")
     assert (found["delivered"], found["held"]) == (2, 1)
@@ -186,7 +187,7 @@ def test_a_key_may_have_dots_and_backticks(tmp_path: Path) -> None:
     assert told("deliver", inbox, tmp_path / "out", "--missing", "wait", *SMALL)["delivered"] == 3
     second = rows_in(tmp_path / "out")[1]
     assert {name: second[name] for name in ODD} == ODD
-    stamped = [{"source": "a", "sequence": n, "rc": 10 * n, "r": 10 * n, **ODD} for n in (2, 1)]
+    stamped = [{"source": "a", "sequence": n, "rc": 10_000 * n, "r": 10_000 * n, **ODD} for n in (2, 1)]
     inbox = write_files(tmp_path / "merged", stamped, 10)
     merge = ["merge", inbox, tmp_path / "one", "--epsilon", "1ms", "--delta", "1ms", *SMALL]
     assert told(*merge)["delivered"] == 1

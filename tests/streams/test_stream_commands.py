@@ -114,13 +114,18 @@ def test_deliver_flags_at_the_end_of_the_input(tmp_path: Path) -> None:
 def test_merge_and_tune(tmp_path: Path) -> None:
     network = Network(9, messages=300)
     inbox = write_files(tmp_path / "inbox", network.messages, 300)
-    told = json.loads(causet("tune", inbox, *LOCAL, "--json"))
+    told = json.loads(causet("tune", inbox, "--levels", "3", *LOCAL, "--json"))
     assert told["messages"] == 300 and told["sources"] == 6 and told["trade"][-1]["late"] == 0
+    epsilon, delta = told["epsilon"], told["delta"]
+    assert told["levels"] == [
+        {"level": level, "epsilon": epsilon, "delta": round(delta + (level - 1) * (3 * epsilon + 0.001), 3)}
+        for level in (1, 2, 3)
+    ]
     one_by_one = write_files(tmp_path / "batches", [*network.messages, *network.beats], 60)
     settings = ["--epsilon", f"{told['epsilon']}ms", "--delta", f"{told['delta']}ms"]
     settings += ["--buckets", "4", "--files-per-batch", "1"]
     found = json.loads(causet("merge", one_by_one, tmp_path / "out", *settings, *LOCAL, "--json"))
-    assert (found["delivered"], found["late"], found["held"]) == (300, 0, 0)
+    assert (found["delivered"], found["late"], found["held"]) == (300, 0, len(network.beats))
     assert [row["subject"] for row in rows_in(tmp_path / "out")] == network.expected()
 
 

@@ -85,8 +85,8 @@ def test_a_batch_that_was_written_is_run_again_with_the_settings_it_was_planned_
 def test_a_planned_batch_of_merge_keeps_the_settings_that_it_was_planned_with(tmp_path: Path) -> None:
     """With another ε and without b more is released, by a batch of its own; the first one stays."""
     now = 1_700_000_000_000
-    lines = [{"source": "a", "sequence": n, "rc": now + 10 * n, "r": now + 10 * n} for n in range(1, 9)]
-    lines.append({"source": "b", "sequence": 1, "rc": now + 45, "r": now + 45})
+    ticks = {("a", n): 1000 * (now + 10 * n) for n in range(1, 9)} | {("b", 1): 1000 * (now + 45)}
+    lines = [{"source": name, "sequence": n, "rc": at, "r": at} for (name, n), at in ticks.items()]
     inbox = write_files(tmp_path / "in", lines, 10)
     command = ["merge", inbox, tmp_path / "out", "--delta", "1ms", *SMALL]
     with pytest.MonkeyPatch.context() as patch:

@@ -42,8 +42,8 @@ def write_batches(folder: Path) -> None:
                 "source": pa.array(names[receiver[mine], source[mine]]),
                 "sequence": pa.array(number[mine]),
                 "causaldeps": pa.array([json.dumps({name: at} if at else {}) for name, at in causes]),
-                "rc": pa.array(1_700_000_000_000 + turn[mine] // 100),
-                "r": pa.array(1_700_000_000_000 + turn[mine] // 100),
+                "rc": pa.array(1_700_000_000_000_000 + 10 * turn[mine]),
+                "r": pa.array(1_700_000_000_000_000 + 10 * turn[mine]),
             }
         )
         pq.write_table(table, folder / f"{each:05}.parquet")

@@ -10,7 +10,9 @@ What is judged, by a record of precedence that the explorer keeps itself and no 
   - a delivery before a cause that is addressed to the same process, a delivery twice;
   - for protocols that promise it, a message that is held although its causes are all delivered;
   - what a protocol promises of its own state (`Protocol.broken`);
-  - a message that is held for ever: all has arrived, and closing null rounds or ticks did not free it.
+  - a message that is held for ever: all has arrived, and closing null rounds or ticks did not free it;
+  - where one order for all is promised or asked for, processes whose orders of delivery have none in common.
+    An order only grows, so it is enough to look at it in the end.
 
 The reduction. A process's step depends on what happened at that process alone, and only a step that sends
 something (or ticks) is noticed by others. So a reception can be moved later, past steps of other processes,
@@ -45,6 +47,7 @@ from heapq import heappop, heappush
 from itertools import product
 from typing import Any, NamedTuple
 
+from causet.check.agreement import disagreements
 from causet.check.oracle import Violation, judge
 from causet.check.scope import Finding, Report, Scope
 from causet.check.steps import Copy, Local, Move, Path, Received, State, Steps
@@ -242,9 +245,9 @@ class _Explorer:
             ]
             for p, local in enumerate(state.locals)
         ]
-        if not all(ends) or not self.steps.promises.live:
+        if not all(ends) or not (self.steps.promises.live or self.scope.one_order):
             return
-        if not (self.scope.kind.nulls or self.scope.kind.clocked):
+        if not (self.scope.kind.nulls or self.scope.kind.clocked or self.scope.one_order):
             for p, choices in enumerate(ends):
                 for end in choices:
                     held = self.steps.state(end.local).held
@@ -253,7 +256,8 @@ class _Explorer:
                         self._found(state, p, end.path, None, self._stuck(p, held), length)
             return
         for combination in product(*ends):
-            if not any(self.steps.state(end.local).held for end in combination):
+            waits = any(self.steps.state(end.local).unfinished for end in combination)
+            if not (waits or self.scope.one_order):
                 continue
             closing = self._close(tuple(end.local for end in combination))
             if closing is not None:
@@ -272,11 +276,30 @@ class _Explorer:
         now = list(locals_)
         moves: list[tuple[int, Move]] = []
         result = self._run_closing(now, moves)
+        if result is None or (result.kind == "stuck" and self.scope.one_order):
+            result = self._disagreement(now) or result
         self._closed[locals_] = None if result is None else (result, tuple(moves))
         return self._closed[locals_]
 
+    def _disagreement(self, locals_: Sequence[Local]) -> Finding | None:
+        """Where the processes have delivered in orders that have none in common."""
+        if not self.scope.one_order:
+            return None
+        orders = {
+            self.system.name(p): [self.steps.name_of(m) for m in self.steps.state(local).order]
+            for p, local in enumerate(locals_)
+        }
+        found = disagreements(orders, most=1)
+        return Finding("disagree", f"there is no one order: {found[0]}") if found else None
+
     def _run_closing(self, now: list[Local], moves: list[tuple[int, Move]]) -> Finding | None:
         kind = self.scope.kind
+        if not (kind.nulls or kind.clocked):
+            holding = ((p, self.steps.state(local).held) for p, local in enumerate(now))
+            first = next((each for each in holding if each[1]), None)
+            return self._stuck(*first) if first is not None and self.steps.promises.live else None
+        if not any(self.steps.state(local).unfinished for local in now):
+            return None
         rounds = CLOSING_ROUNDS if kind.nulls else self.scope.clocks.longest_wait + 4
         for _ in range(rounds):
             # The process that is behind ticks first, so that clocks stay within ε of each other.
@@ -295,7 +318,7 @@ class _Explorer:
                         moves.append((target, ("receive", copy)))
                         if arrival.findings:
                             return arrival.findings[0]
-            if not any(self.steps.state(local).held for local in now):
+            if not any(self.steps.state(local).unfinished for local in now):
                 return None
         for p, local in enumerate(now):
             held = self.steps.state(local).held

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from causet.check.agreement import Disagreement, disagreements
 from causet.model import System, members
 from causet.protocols import Packet
 from causet.simulate.record import Observer, Sent
@@ -32,7 +33,7 @@ class Findings:
     first: list[OutOfOrder] = field(default_factory=list)
     """the first hundred"""
     excused: int = 0
-    """out of order too, but so soon after damage that the protocol may still be recovering"""
+    """out of order or twice too, but so soon after damage that the protocol may still be recovering"""
     duplicates: int = 0
     judged: int = 0
     added: float = 0.0
@@ -44,11 +45,13 @@ class Judge(Observer):
     """An observer of a run.
 
     `recovery` is how long damage to a message may show in deliveries, where a protocol claims to bear it.
+    With `one_order` it also judges whether all processes deliver in one order, own copies included.
     """
 
-    def __init__(self, system: System, recovery: float = 0.0) -> None:
+    def __init__(self, system: System, recovery: float = 0.0, *, one_order: bool = False) -> None:
         self._recovery = recovery
         self._recovered = -1.0  # until then damage may show
+        self._again = 0  # deliveries of what was delivered, in that time
         self._findings = Findings()
         self._system = system
         # Deliveries before a cause: (message, causes that had not come, excused), per process. A cause that
@@ -63,12 +66,16 @@ class Judge(Observer):
         self._missing = [0] * system.size  # addressed here, sent, not received
         self._possible: list[dict[int, float]] = [{} for _ in system.processes]
         self._watching: list[dict[int, list[int]]] = [{} for _ in system.processes]
+        # (time, message) of what each process delivered, where agreement is judged
+        self._orders: list[list[tuple[float, int]]] | None = (
+            [[] for _ in system.processes] if one_order else None
+        )
 
     @property
     def findings(self) -> Findings:
         """What was found so far."""
         found = self._findings
-        found.violations = found.excused = 0
+        found.violations, found.excused = 0, self._again
         found.first = []
         for process, suspects in enumerate(self._suspects):
             for message, before, excused in suspects:
@@ -77,6 +84,20 @@ class Judge(Observer):
                 if not excused and len(found.first) < 100:
                     found.first.append(self._told(process, message, before))
         return found
+
+    @property
+    def disagreements(self) -> tuple[Disagreement, ...] | None:
+        """Where processes disagree about the order, but for what came while damage may show; None if that is
+        not judged."""
+        if self._orders is None:
+            return None
+        orders = {
+            self._system.name(process): [
+                self._name(message) for time, message in order if time > self._recovered
+            ]
+            for process, order in enumerate(self._orders)
+        }
+        return disagreements(orders)
 
     def sent(self, sent: Sent, time: float) -> None:
         packet = sent.packets[0]
@@ -89,13 +110,14 @@ class Judge(Observer):
         self._ids.append((sender, packet.number))
         self._pasts[message] = self._known[sender]
         self._known[sender] |= bit
-        travelling = 0
-        for copy in sent.packets:
-            travelling |= copy.to
-        self._copies[message] = travelling.bit_count()
+        travelling = sent.travelling
+        self._copies[message] = travelling.bit_count() + sent.stays
         for target in members(travelling):
             self._pending[target] |= bit
             self._missing[target] |= bit
+        if sent.stays:
+            self._pending[sender] |= bit
+            self._watch(sender, message, time)
 
     def received(self, process: int, packet: Packet, time: float) -> None:
         if packet.control:
@@ -123,8 +145,13 @@ class Judge(Observer):
         message = self._bits[packet.sender, packet.number]
         bit = 1 << message
         if not self._pending[process] & bit:
-            self._findings.duplicates += 1
+            if time <= self._recovered:
+                self._again += 1
+            else:
+                self._findings.duplicates += 1
             return
+        if self._orders is not None:
+            self._orders[process].append((time, message))
         past = self._pasts[message]
         before = past & self._pending[process]
         if before:
@@ -154,7 +181,10 @@ class Judge(Observer):
             self._suspects[process] = [suspect for suspect in left if suspect[1]]
 
     def damaged(self, packet: Packet, arrival: float) -> None:
-        self._recovered = max(self._recovered, arrival + self._recovery)
+        self.fault(arrival)
+
+    def fault(self, time: float) -> None:
+        self._recovered = max(self._recovered, time + self._recovery)
 
     def _done(self, message: int) -> None:
         """A copy is over; with the last one the message's past need not be kept."""
@@ -164,5 +194,8 @@ class Judge(Observer):
 
     def _told(self, process: int, message: int, before: int) -> OutOfOrder:
         cause = (before & -before).bit_length() - 1
-        names = [f"{self._system.name(s)}:{c}" for s, c in (self._ids[message], self._ids[cause])]
-        return OutOfOrder(self._system.name(process), *names)
+        return OutOfOrder(self._system.name(process), self._name(message), self._name(cause))
+
+    def _name(self, message: int) -> str:
+        sender, number = self._ids[message]
+        return f"{self._system.name(sender)}:{number}"

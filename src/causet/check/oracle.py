@@ -9,9 +9,10 @@ reader should see that it is right without trusting any cleverness.
 "Before" is process order, that is, the order of seq. Receptions teach the application nothing, so they
 take no part. Neither do control messages, whatever happens to them.
 
-The sender's own copy is delivered at the send, without an event of its own, and no other is expected. The
-exception is a send whose `to` names the sender: then that copy travels, and the sender is a target like
-any other. Only deliver events are judged.
+The sender's own copy is delivered at the send, and no event is expected. Where the sender delivers its own
+message by an event, that is when its copy is delivered, and the event is judged like any other. A send whose
+`to` names the sender makes it a target like any other: that copy travels, and is expected. Only deliver
+events are judged, and only they count for a common order.
 
 Messages are numbered in the order of their ids and sets of messages are integers used as bit masks, so
 that the lowest bit of a set is its smallest id: every tie is broken by id without further ado.
@@ -22,12 +23,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import pairwise
 
+from causet.check.agreement import Disagreement, disagreements
 from causet.errors import BadInput, quote
 from causet.model import Event
-
-DISAGREEMENTS_LISTED = 100
 
 Pairs = tuple[tuple[str, str], ...]
 """Pairs of (process, message)."""
@@ -42,16 +42,6 @@ class Violation:
     delivered: str
     before: str
     because: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Disagreement:
-    """`here` delivered `first` before `second`, `there` the other way round; `first` has the smaller id."""
-
-    first: str
-    second: str
-    here: str
-    there: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +66,8 @@ class Verdict:
     late: Pairs
     """Delivered later than possible; a fault only of a protocol that promises to be as early as possible."""
     disagreements: tuple[Disagreement, ...]
-    """The first 100; a fault only of a protocol that promises a total order."""
+    """Cycles in the union of all delivery orders, at most 100; a fault only of a protocol that promises one
+    order."""
     gaps: tuple[tuple[str, int], ...]
     """(process, first missing seq), one for each hole."""
     unknown_parents: tuple[tuple[str, str], ...]
@@ -146,7 +137,9 @@ def judge(
         unsent=tuple((process, id) for process, id in once if id not in run.index),
         undelivered=tuple(undelivered),
         late=tuple(late),
-        disagreements=_disagreements(orders),
+        disagreements=disagreements(
+            {process: [id for id in order if id in run.index] for process, order in orders.items()}
+        ),
         gaps=_gaps(run.histories),
         unknown_parents=_unknown_parents(run.histories),
     )
@@ -178,12 +171,16 @@ class _Execution:
         self.ids = sorted(sends)
         self.index = {id: number for number, id in enumerate(self.ids)}
         self.addressed: dict[str, int] = {}
-        """For each process, the messages addressed to it."""
+        """For each process, the messages addressed to it, and its own that it delivered by an event."""
         for id, send in sends.items():
             if send.to is None:
                 raise BadInput(f"{_name(send)} sends {quote(id)} without saying to whom; give it `to`")
             for target in send.to:
                 self.addressed[target] = self.addressed.get(target, 0) | 1 << self.index[id]
+        for process in self.histories:
+            for id in self.deliveries(process):
+                if id in sends and sends[id].process == process:
+                    self.addressed[process] = self.addressed.get(process, 0) | 1 << self.index[id]
         self.direct = self._direct()
         """For each message, those that directly precede it."""
 
@@ -307,43 +304,13 @@ def _late(run: _Execution, pasts: list[int], process: str) -> Iterator[tuple[str
         id = event.message
         if id is None or id in run.control or id not in run.index:
             continue
-        if event.kind == "receive":
+        if event.kind in ("send", "receive"):  # what it sends itself, a process has
             received |= run.bit(id)
         elif event.kind == "deliver" and not run.bit(id) & done:
             needed = run.bit(id) | pasts[run.index[id]] & run.addressed.get(process, 0)
             if not needed & ~received_before_last_other:
                 yield process, id
             done |= run.bit(id)
-
-
-def _disagreements(orders: dict[str, list[str]]) -> tuple[Disagreement, ...]:
-    """By pair of processes, in the order in which the second of the two delivered. Only deliver events
-    count: a sender's own copy, delivered at the send, says nothing about a common order."""
-    positions = {process: _first_positions(order) for process, order in orders.items()}
-    found: dict[tuple[str, str], Disagreement] = {}
-    for p, q in combinations(orders, 2):
-        common = [id for id in positions[q] if id in positions[p]]
-        latest = -1  # at p, of what q has delivered so far
-        for number, id in enumerate(common):
-            at_p = positions[p][id]
-            if at_p < latest:
-                # q delivered id after some message that p delivered after id.
-                for other in common[:number]:
-                    if positions[p][other] > at_p:
-                        first, second = min(id, other), max(id, other)
-                        here, there = (p, q) if first == id else (q, p)
-                        found.setdefault((first, second), Disagreement(first, second, here, there))
-                        if len(found) == DISAGREEMENTS_LISTED:
-                            return tuple(found.values())
-            latest = max(latest, at_p)
-    return tuple(found.values())
-
-
-def _first_positions(order: list[str]) -> dict[str, int]:
-    positions: dict[str, int] = {}
-    for position, id in enumerate(order):
-        positions.setdefault(id, position)
-    return positions
 
 
 def _histories(events: Sequence[Event]) -> dict[str, list[Event]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from causet.check.agreement import Disagreement
 from causet.check.judge import Findings, Judge
 from causet.protocols import Options, Process, Protocol
 from causet.simulate.network import Network, Tally, simulate
@@ -20,12 +21,15 @@ class Run:
     tally: Tally
     findings: Findings
     processes: tuple[Process, ...]
+    disagreements: tuple[Disagreement, ...] | None = None
+    """where processes disagree about one order; None if that was not judged"""
 
     @property
     def bad(self) -> bool:
         """Something that must not be happened."""
         tally, findings = self.tally, self.findings
-        return bool(findings.violations or findings.duplicates or tally.outstanding or tally.broken)
+        wrong = findings.violations or findings.duplicates or self.disagreements
+        return bool(wrong or tally.outstanding or tally.broken)
 
     def why_stuck(self) -> str:
         """What one message that was never delivered waits for."""
@@ -46,6 +50,7 @@ class Run:
             "control_messages": tally.control,
             "lost": tally.lost,
             "refused": tally.refused,
+            "faults": tally.faults,
             "stamp_entries_mean": round(tally.entries / messages, 3),
             "stamp_entries_max": tally.most_entries,
             "stamp_bytes_mean": round(tally.bytes / messages, 3),
@@ -56,6 +61,9 @@ class Run:
             "first_violations": [violation._asdict() for violation in findings.first[:10]],
             "excused": findings.excused,
             "duplicates": findings.duplicates,
+            "disagreements": None
+            if self.disagreements is None
+            else [each.record() for each in self.disagreements],
             "stuck": tally.outstanding,
             "broken": tally.broken,
             "states": None,
@@ -68,10 +76,11 @@ def run(
     workload: Workload,
     network: Network = Network(),  # noqa: B008 (frozen)
     *,
+    one_order: bool = False,
     observers: Sequence[Observer] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Run:
-    """Simulate a workload under a protocol and judge the run."""
-    judge = Judge(workload.system, kind.recovery(options))
+    """Simulate a workload under a protocol and judge the run; with `one_order` agreement, too."""
+    judge = Judge(workload.system, kind.recovery(options), one_order=one_order)
     tally, processes = simulate(kind, options, workload, network, [judge, *observers], progress)
-    return Run(kind, workload, tally, judge.findings, tuple(processes))
+    return Run(kind, workload, tally, judge.findings, tuple(processes), judge.disagreements)

@@ -12,7 +12,7 @@ from causet.simulate.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that must not be: `unsafe`, `twice`, `late`, `broken` or `stuck`."""
+    """Something that must not be: `unsafe`, `twice`, `late`, `broken`, `stuck` or `disagree`."""
 
     kind: str
     text: str
@@ -32,6 +32,8 @@ class Scope:
     """The last clock value before the closing ticks, for protocols that have a clock."""
     own_copies: bool = False
     """Whether a message may name its own sender as a target."""
+    one_order: bool = False
+    """Whether all processes must deliver in one order, own copies included."""
     most_states: int = 5_000_000
     every: bool = True
     """Count every finding; else stop as soon as the shortest one is known for certain."""
@@ -47,13 +49,12 @@ class Scope:
     def choices(self, sender: int) -> list[tuple[Processes, int]]:
         """(targets, group) of every message that the sender could send."""
         system, me = self.system, only(sender)
+        others = system.everyone if self.own_copies else ~me
         if self.kind.grouped:
-            return [(group.members & ~me, x) for x, group in enumerate(system.groups) if group.members & me]
+            return [(g.members & others, x) for x, g in enumerate(system.groups) if g.members & me]
         if self.kind.broadcast or self.kind.promises(self.options).loss:
-            return [(system.everyone & ~me, -1)]
-        reach = self.kind.variant(self.options).reach(sender, system, self.options)
-        if not self.own_copies:
-            reach &= ~me
+            return [(system.everyone & others, -1)]
+        reach = self.kind.variant(self.options).reach(sender, system, self.options) & others
         return [(t, -1) for t in range(1, system.everyone + 1) if not t & ~reach and t != me]
 
     @property

@@ -22,11 +22,15 @@ NOT_SEEN = {
     "S4": "which k is accepted",
     "M5": "more groups and messages than can be explored",
     "K3": "processes that are idle for longer than can be explored",
+    "K7": "the growth of c over many windows",
     "K5": "the ⟨r, c⟩ clock over longer times than can be explored",
 }
 """Errata that an exploration of a small system does not show, and what they are about."""
 
 
+ONE_ORDER = ", own copies, one order for all"
+AGREEING = ((3, 1), (2, 2))
+"""(messages, last clock value) of the explorations in which one order for all is judged, where promised."""
 MOST_TICKS = 8
 """The largest ε and δ that an exploration takes: the closing ticks are as many."""
 
@@ -48,6 +52,7 @@ def scopes_for(
     settings: Mapping[str, Any] | None = None,
     as_printed: str | None = None,
     nulls: int = 1,
+    one_order: bool = False,
     horizons: Sequence[tuple[int, int]] | None = None,
     most_states: int = 5_000_000,
     every: bool = True,
@@ -56,6 +61,9 @@ def scopes_for(
 
     `horizons` are pairs (messages, last clock value) for protocols with a clock; by default all messages
     with ticks up to 1, and 3 of them with ticks up to 2.
+
+    With `one_order` every message may go to its sender, too, and all processes must deliver in one order. A
+    protocol that promises this is judged by it in any case, in explorations of their own.
     """
     if not 2 <= processes <= 6:
         raise BadInput(f"processes = {processes}: an exploration takes from 2 to 6")
@@ -86,7 +94,8 @@ def scopes_for(
     else:
         systems = [("everybody to everybody" if kind.broadcast else "every set of targets", System(names))]
     given = settings or {}
-    chosen = {**kind.small(processes, given, rows), **given}
+    small = kind.small(processes, given, rows)
+    chosen = {**small, **(kind.agreeing() if one_order else {}), **given}
     found_scopes = []
     for shape, system in systems:
         options = make_options(kind, system, chosen, rows)[0]
@@ -95,19 +104,38 @@ def scopes_for(
                 if value > MOST_TICKS:
                     raise BadInput(f"{name} = {value}: an exploration takes at most {MOST_TICKS} ticks")
         # What a sender addresses to itself matters only where the printed rules treat it differently.
-        own = bool(rows & {"H2", "H3"})
+        own = one_order or bool(rows & {"H2", "H3"})
         base = Scope(
-            kind, system, options, messages, nulls, own_copies=own, most_states=most_states, every=every
+            kind,
+            system,
+            options,
+            messages,
+            nulls,
+            own_copies=own,
+            one_order=one_order,
+            most_states=most_states,
+            every=every,
         )
         if kind.clocked:
             for count, horizon in horizons or ((messages, 1), (min(messages, 3), 2)):
-                clocks = f"{options.in_words()}, clocks up to {horizon} before the end"
-                scope = replace(base, messages=count, horizon=horizon)
-                found_scopes.append(Named(f"to everybody, copies lost, {clocks}", scope))
+                found_scopes.append(_clocked(base, count, horizon))
+            agreeing = make_options(kind, system, {**small, **kind.agreeing(), **given}, rows)[0]
+            if kind.promises(agreeing).total and not one_order:
+                one = replace(base, options=agreeing, own_copies=True, one_order=True)
+                for count, horizon in AGREEING:
+                    found_scopes.append(_clocked(one, min(messages, count), horizon))
         elif kind.nulls:
             label = f"{shape}; {nulls} null message{'s' if nulls != 1 else ''} at any time"
             found_scopes.append(Named(f"{label}, {CLOSING_ROUNDS} null rounds at the end", base))
         else:
             label = ", ".join(filter(None, (shape, options.in_words())))
             found_scopes.append(Named(label, base))
-    return found_scopes
+    return [
+        Named(f"{named.label}{ONE_ORDER if named.scope.one_order else ''}", named.scope)
+        for named in found_scopes
+    ]
+
+
+def _clocked(base: Scope, messages: int, horizon: int) -> Named:
+    clocks = f"{base.options.in_words()}, clocks up to {horizon} before the end"
+    return Named(f"to everybody, copies lost, {clocks}", replace(base, messages=messages, horizon=horizon))

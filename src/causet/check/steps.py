@@ -53,6 +53,15 @@ class State(NamedTuple):
     clock: int
     lost: frozenset[int]
     """messages whose copy was lost here"""
+    put_off: int = 0
+    """sends that wait for a later tick"""
+    order: tuple[int, ...] = ()
+    """what was delivered here, in order, where one order for all is judged"""
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a message is held here, or has still to be sent."""
+        return bool(self.held or self.put_off)
 
 
 class Result(NamedTuple):
@@ -154,20 +163,33 @@ class Steps:
     def _step(self, local: Local, move: Move) -> Result:
         process, state = self._process(local)
         known, delivered, held = set(state.known), set(state.delivered), set(state.held)
+        order = state.order
         sends, nulls, clock, lost = state.sends, state.nulls, state.clock, state.lost
-        new_message = -1
+        new: dict[int, int] = {}  # number -> message, of those that leave in this step
         names = {self.messages[m][:2]: m for m in state.held}
         outcome: Outcome
+
+        def leave() -> None:
+            """The messages that are sent now, in their order: each precedes the next."""
+            for packet in outcome.packets:
+                if not packet.control and packet.number not in new:
+                    message = Message(process.me, packet.number, packet.targets, frozenset(known))
+                    new[packet.number] = number = self._intern(self.messages, self._message_ids, message)
+                    known.add(number)
+                    names[process.me, packet.number] = number
+                    travelling = any(p.to >> process.me & 1 for p in outcome.packets if p.key == packet.key)
+                    if travelling:
+                        continue
+                    if not packet.targets >> process.me & 1:
+                        delivered.add(number)
+                    elif self.scope.kind.keeps_own:
+                        held.add(number)
+
         match move:
             case ("send", targets, group):
                 outcome = process.send(targets, group)
                 sends += 1
-                message = Message(process.me, process.sent, targets, state.known)
-                new_message = self._intern(self.messages, self._message_ids, message)
-                known.add(new_message)
-                travels = any(p.to >> process.me & 1 for p in outcome.packets if not p.control)
-                if not travels:
-                    delivered.add(new_message)
+                leave()
             case ("null",):
                 outcome = process.null()
                 nulls += 1
@@ -193,13 +215,15 @@ class Steps:
             known.add(m)
             known |= self.messages[m].past
             held.discard(m)
+            order += (m,) if self.scope.one_order else ()
+        leave()  # what was put off, after what was delivered at this tick
         late = self._judge_held(process.me, held, delivered) if self.promises.early else None
         broken = process.protocol.broken()
         if broken:
             findings.append(Finding("broken", f"{self.system.name(process.me)}: {broken}"))
         emitted = []
         for sent in outcome.packets:
-            entry = Sent(process.save_packet(sent), -1 if sent.control else new_message, clock)
+            entry = Sent(process.save_packet(sent), -1 if sent.control else new[sent.number], clock)
             emitted.append(self._intern(self.packets, self._packet_ids, entry))
         after = State(
             process.snapshot(self._savers[process.me]),
@@ -210,6 +234,8 @@ class Steps:
             nulls,
             clock,
             lost,
+            process.put_off,
+            order,
         )
         return Result(self._local(process.me, after), tuple(emitted), tuple(findings), late)
 
@@ -259,7 +285,8 @@ class Steps:
                 if result.findings:
                     found.append(Received(result.local, left, path, (), result.findings, None, []))
                 elif result.emitted:
-                    if not self.postponed(now, move, result):
+                    # After a tick a reception may come too late, so it cannot be put after one.
+                    if move[0] == "tick" or not self.postponed(now, move, result):
                         found.append(Received(result.local, left, path, result.emitted, (), result.late, []))
                 else:
                     after = seen.get((result.local, left))

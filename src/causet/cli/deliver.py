@@ -29,12 +29,12 @@ FINE = 0
 
 
 def _lost(_context: object, _option: object, texts: tuple[str, ...]) -> list[tuple[str, int]]:
-    """Messages that are given up, each as SOURCE:NUMBER; a source may have colons in its name."""
+    """Messages that are given up, each as PROCESS:NUMBER; a process may have colons in its name."""
     found = []
     for text in texts:
         source, _, number = text.rpartition(":")
         if not source or not (number.isascii() and number.isdigit()) or not 0 < int(number) < 1 << 63:
-            raise BadInput(f"--lost {printable(text)}: write SOURCE:NUMBER, such as shop:12")
+            raise BadInput(f"--lost {printable(text)}: write PROCESS:NUMBER, such as shop:12")
         found.append((source, int(number)))
     return found
 
@@ -62,11 +62,11 @@ def _lost(_context: object, _option: object, texts: tuple[str, ...]) -> list[tup
 )
 @click.option(
     "--lost",
-    metavar="SOURCE:NUMBER",
+    metavar="PROCESS:NUMBER",
     multiple=True,
     callback=_lost,
-    help="Give up a message that will never come, such as shop:12; what waits for it is delivered, flagged. "
-    "May be repeated.",
+    help="Give up a message that will never come, named as reports name it, such as shop:12; what waits for "
+    "it is delivered, flagged. May be repeated.",
 )
 @click.option(
     "--horizon",
@@ -96,15 +96,16 @@ def deliver(
     """Deliver messages in causal order: each after everything that caused it, and no later than that.
 
     SOURCE is a file or folder of JSON Lines or Parquet, with the columns source, sequence and causaldeps (or
-    deps, packed), or with --parent; or kafka://host:port/topic, with CloudEvents in binary or structured
-    mode. SINK is a folder, or such a topic; it gets every input column plus
+    deps, packed), and causalprocess or process where a source has several runs, or with --parent; or
+    kafka://host:port/topic, with CloudEvents in binary or structured mode. SINK is a folder, or such a topic;
+    it gets every input column plus
 
     \b
       receiver   whose message it is
       index      0, 1, 2, … for each receiver: the order
       status     delivered, flagged (patience ended), late (a missing cause, come after all)
       waited     seconds between arrival and delivery
-      missing    for flagged ones, the causes that had not come: source → sequence
+      missing    for flagged ones, the causes that had not come: process → number
 
     Messages that are diverted, and what is not a message or cannot be read, go to SINK-diverted, with the
     problem. Duplicates are delivered once. Run again, the command goes on where it ended, however it ended.

@@ -53,7 +53,7 @@ def explain(
     with a shortest chain.
 
     With --checkpoint: the messages that the query holds, the oldest first, and what each waits for; or one
-    of them, named source:sequence, or by its id where messages have parents.
+    of them, named process:number or source:number, or by its id where messages have parents.
 
     The exit code is 3 if the log has faults: something may be missing then.
 

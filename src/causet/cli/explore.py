@@ -12,6 +12,7 @@ from causet.check.oracle import judge
 from causet.check.scope import Report
 from causet.check.scopes import NOT_SEEN, Named, scopes_for
 from causet.cli.replay import drawn
+from causet.cli.shared.agreement import one_order_option
 from causet.cli.shared.common import (
     as_printed_option,
     protocol_option,
@@ -61,6 +62,7 @@ RUNS_ONLY = (
 )
 @click.option("--most-states", default=5_000_000, show_default=True, help="Stop after this number of states.")
 @click.option("--all", "every", is_flag=True, help="Count every finding, not only the shortest.")
+@one_order_option
 @settings_option
 @as_printed_option
 @click.option(
@@ -80,6 +82,7 @@ def explore(
     nulls: int,
     most_states: int,
     every: bool,
+    one_order: bool,
     extra: tuple[str, ...],
     as_printed: str | None,
     output: Path | None,
@@ -89,7 +92,8 @@ def explore(
     """Try every interleaving of a small system, and show the shortest counter-example.
 
     It checks that nothing is delivered before a cause, or twice; that nothing is delivered later than
-    necessary, for protocols that promise this; and that everything is delivered in the end. A clean result
+    necessary, for protocols that promise this; that everything is delivered in the end; and that all
+    processes deliver in one order, for merge, which promises this, and with --one-order. A clean result
     has tried every interleaving within the bounds; once something is found, longer counter-examples are not
     searched for. The exit code is 1 if something is found, 3 if the exploration stopped at a limit and found
     nothing.
@@ -99,6 +103,7 @@ def explore(
       causet explore --protocol matrix
       causet explore --protocol relative --as-printed M3 --groups pairs
       causet explore --protocol histories --links cycle -n 4
+      causet explore --protocol merge --one-order -m 2
     """
     kind = protocol_named(protocol)
     if output is not None:
@@ -112,6 +117,7 @@ def explore(
         settings=settings_of(named, extra),
         as_printed=as_printed,
         nulls=nulls,
+        one_order=one_order,
         most_states=most_states,
         every=every,
     )
@@ -169,6 +175,19 @@ def _show_best(best: tuple[Named, Report] | None, text: str | None, output: Path
     say_text(text)
 
 
+def _disagreements(reports: list[tuple[Named, Report]]) -> list[dict[str, list[str]]] | None:
+    """Of the shortest counter-examples, where they show some; null where one order was not judged."""
+    if not any(named.scope.one_order for named, _ in reports):
+        return None
+    found = []
+    for named, report in reports:
+        if named.scope.one_order and report.shortest is not None:
+            result = replay(report.shortest, named.scope.kind, named.scope.options)
+            verdict = judge(result.events, lost=result.lost, receptions_teach=named.scope.kind.hears)
+            found += [each.record() for each in verdict.disagreements]
+    return found
+
+
 def _summary(
     protocol: str, processes: int, messages: int, reports: list[tuple[Named, Report]], text: str | None
 ) -> dict[str, Any]:
@@ -188,6 +207,7 @@ def _summary(
         "late": findings.get("late", 0),
         "stuck": findings.get("stuck", 0),
         "broken": findings.get("broken", 0),
+        "disagreements": _disagreements(reports),
         "scopes": [
             {
                 "bounds": named.label,

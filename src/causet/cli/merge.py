@@ -8,6 +8,7 @@ from causet.cli.shared.printing import print_json, say
 from causet.cli.shared.streams import (
     Options,
     check_books,
+    check_ticks,
     say_more,
     stream_options,
     streaming,
@@ -28,6 +29,21 @@ FINE = 0
     "--delta", required=True, metavar="TIME", help="Longest time that a message is in transit, such as 2s."
 )
 @click.option(
+    "--release",
+    type=click.Choice(["sources", "clock"]),
+    default="sources",
+    show_default=True,
+    help="What releases a message: that all sources are past it, or that this machine's clock is, which "
+    "waits for no source that is silent.",
+)
+@click.option(
+    "--ticks",
+    type=click.Choice(["us", "ms"]),
+    default="us",
+    show_default=True,
+    help="Unit of the columns rc and r: microseconds, or milliseconds in older tables.",
+)
+@click.option(
     "--expect",
     multiple=True,
     metavar="NAME",
@@ -45,6 +61,8 @@ def merge(
     options: Options,
     epsilon: str,
     delta: str,
+    release: str,
+    ticks: str,
     expect: tuple[str, ...],
     exclude: tuple[str, ...],
     buckets: int,
@@ -52,13 +70,19 @@ def merge(
     """Merge messages of many sources into one order, the same for every subscriber, causes first.
 
     SOURCE is a file or folder of JSON Lines or Parquet, with the columns source, sequence, and rc and r, or
-    causaltime; or kafka://host:port/topic. The order is that of (r + c, r, source, sequence). A message is
-    released when every source has been heard of at a time later than its own by delta and epsilon; so sources
-    send heartbeats when they have nothing to say, and one that died is named and can be excluded. SINK, a
-    folder or such a topic, gets every input column plus
+    causaltime; or kafka://host:port/topic. The order is that of (r + c, r, process), where the process is
+    causalprocess, or the source if there is none.
+
+    With --release sources, a message is released when every source has been heard of at a time later than its
+    own by delta and epsilon: the output is the same live and from a backlog. So sources send heartbeats when
+    they have nothing to say, and one that died is named and can be excluded. With --release clock, it is also
+    released when the clock of this machine is later than its time by as much, and everything that was in
+    SOURCE by then has been read: for live streams in which a source may fall silent.
+
+    SINK, a folder or such a topic, gets every input column plus
 
     \b
-      status     delivered, or late: it came below what was released
+      status     delivered, late: it came below what was released, or heartbeat: for the next merger
 
     and its files, by name, are the order; what is not a message or cannot be read goes to SINK-diverted, with
     the problem. Run again, the command goes on where it ended, however it ended.
@@ -66,20 +90,30 @@ def merge(
     \b
     Examples:
       causet merge inbox merged --epsilon 50ms --delta 2s
+      causet merge inbox merged --epsilon 50ms --delta 2s --follow --release clock
       causet merge inbox merged --epsilon 50ms --delta 2s --checkpoint state --follow --exclude sensor7
     """
     from causet.spark.streams.merge.merge import merge as make_transform
 
     transform = make_transform(  # refuses bad settings before Spark is started
-        epsilon=epsilon, delta=delta, sources=expect, exclude=exclude, buckets=buckets, strict=options.strict
+        epsilon=epsilon,
+        delta=delta,
+        release=release,
+        ticks=ticks,
+        sources=expect,
+        exclude=exclude,
+        buckets=buckets,
+        strict=options.strict,
     )
     with streaming(options, transform) as (result, spark):
         from causet.spark.streams.held import merge_progress
 
         merged = merge_progress(spark, result.checkpoint.spark)
     held = result.books.held
+    check_ticks(ticks, max(merged.sources.values(), default=0))
     live = {name: r for name, r in merged.sources.items() if name not in exclude}
-    slowest = min(live, key=lambda name: (live[name], name)) if held and live else None
+    waits = held and live and not transform.by_clock
+    slowest = min(live, key=lambda name: (live[name], name)) if waits else None
     write_report(options, result, slowest)
     if options.as_json:
         found = summary(result, ("delivered", "late", "diverted", "refused", "duplicates"))
@@ -87,10 +121,12 @@ def merge(
     else:
         say(summary_line(result, ("late", "diverted", "refused", "conflicts", "duplicates", "heartbeats")))
         if held:
-            last = (
-                f", until more is heard of {printable(slowest)}, last at {live[slowest]}" if slowest else ""
-            )
-            say(f"{held:,} still held{last}")
+            until = ""
+            if slowest:
+                until = f", until more is heard of {printable(slowest)}, last at {live[slowest]}"
+            elif transform.by_clock:
+                until = ", until the clock has passed them by delta and epsilon"
+            say(f"{held:,} still held{until}")
         say_more(result)
     check_books(result.books)
     return FINE

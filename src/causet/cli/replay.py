@@ -11,6 +11,7 @@ import click
 
 import causet
 from causet.check.oracle import Verdict, judge
+from causet.cli.shared.agreement import disagreement_lines, one_order_option
 from causet.cli.shared.common import (
     as_printed_option,
     check_trace_output,
@@ -46,6 +47,7 @@ def _shipped(schedule: Path) -> Path:
 @click.command()
 @click.argument("schedule", type=click.Path(path_type=Path))
 @protocol_option
+@one_order_option
 @settings_option
 @as_printed_option
 @click.option("-o", "output", type=click.Path(path_type=Path), help="File for the trace.  [default: stdout]")
@@ -53,6 +55,7 @@ def _shipped(schedule: Path) -> Path:
 def replay(
     schedule: Path,
     protocol: str,
+    one_order: bool,
     extra: tuple[str, ...],
     as_printed: str | None,
     output: Path | None,
@@ -63,7 +66,8 @@ def replay(
 
     It prints the trace as JSON Lines to standard output, and a drawing with the verdict to standard error;
     with -o the trace goes to a file and the drawing to standard output. The exit code is 1 if a message is
-    delivered out of causal order, or if everything has arrived and a message is still held.
+    delivered out of causal order, or if everything has arrived and a message is still held; with --one-order
+    also if processes deliver in different orders.
 
     \b
     Example:
@@ -80,23 +84,23 @@ def replay(
     except BadInput as error:
         raise BadInput(f"{schedule}: {error}") from None
     verdict = judge(result.events, lost=result.lost, receptions_teach=kind.hears)
-    told = _told(result, verdict)
+    told = _told(result, verdict, one_order)
     if output is not None:
         write_trace(output, result.events)
     if as_json:
-        print_json(_summary(result, verdict))
+        print_json(_summary(result, verdict, one_order))
     elif output is not None:
         say(*told)
     else:
         for event in result.events:
             click.echo(in_json(to_json(event)))
         say(*told, err=True)
-    return exit_code(_status(result, verdict))
+    return exit_code(_status(result, verdict, one_order))
 
 
-def _status(result: Replay, verdict: Verdict) -> str:
+def _status(result: Replay, verdict: Verdict, one_order: bool) -> str:
     """A schedule is a whole execution: nothing is unknown about it."""
-    bad = not verdict.ok or result.stuck or result.broken
+    bad = not verdict.ok or result.stuck or result.broken or (one_order and verdict.disagreements)
     return judged_status(bad, (), verdict.deliveries)
 
 
@@ -130,7 +134,7 @@ def drawn(events: Sequence[Event], verdict: Verdict) -> str:
     return space_time(events, marks=marks)
 
 
-def _told(result: Replay, verdict: Verdict) -> list[str]:
+def _told(result: Replay, verdict: Verdict, one_order: bool) -> list[str]:
     lines = [*drawn(result.events, verdict).split("\n"), ""]
     for violation in verdict.violations:
         process, delivered, before = map(
@@ -142,6 +146,8 @@ def _told(result: Replay, verdict: Verdict) -> list[str]:
         f"TWICE: {printable(process)} delivered {printable(message)} again"
         for process, message in verdict.duplicates
     ]
+    if one_order:
+        lines += disagreement_lines(verdict.disagreements)
     lines += [f"BROKEN: {line}" for line in result.broken]
     if result.held:
         state = "STUCK: everything has arrived, and" if result.stuck else "not everything was received;"
@@ -157,19 +163,20 @@ def _told(result: Replay, verdict: Verdict) -> list[str]:
             f"{printable(message)} by {printable(process)}" for process, message in result.under_way[:10]
         )
         lines.append(f"not received: {first}{'; …' if len(result.under_way) > 10 else ''}")
-    findings = verdict.violations or verdict.duplicates or result.broken
+    disagree = verdict.disagreements if one_order else ()
+    findings = verdict.violations or verdict.duplicates or result.broken or disagree
     if not (findings or result.held or result.under_way):
         lines.append(
-            "every process delivered in causal order"
+            f"every process delivered in causal order{', and all in one order' if one_order else ''}"
             if any(event.kind == "deliver" for event in result.events)
             else "nothing was delivered, so there is nothing to judge"
         )
     return lines
 
 
-def _summary(result: Replay, verdict: Verdict) -> dict[str, Any]:
+def _summary(result: Replay, verdict: Verdict, one_order: bool) -> dict[str, Any]:
     return {
-        "status": _status(result, verdict),
+        "status": _status(result, verdict, one_order),
         "events": verdict.events,
         "messages": verdict.messages,
         "violations": [
@@ -177,6 +184,7 @@ def _summary(result: Replay, verdict: Verdict) -> dict[str, Any]:
             for v in verdict.violations
         ],
         "duplicates": [list(pair) for pair in verdict.duplicates],
+        "disagreements": [each.record() for each in verdict.disagreements] if one_order else None,
         "held": list(result.held),
         "stuck": result.stuck,
         "broken": list(result.broken),

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from causet.check.runs import Run, run
+from causet.cli.shared.agreement import disagreement_lines, one_order_option
 from causet.cli.shared.common import (
     as_printed_option,
     check_trace_output,
@@ -17,9 +18,16 @@ from causet.cli.shared.common import (
     settings_option,
     system_of,
 )
-from causet.cli.shared.printing import json_option, print_json, progress_bar, say, warn
-from causet.errors import BadInput, printable
+from causet.cli.shared.printing import (
+    json_option,
+    print_json,
+    progress_bar,
+    say,
+    warn,
+)
+from causet.errors import BadInput, printable, quote
 from causet.formats.trace import trace_writer
+from causet.model import System
 from causet.protocols import protocol_named
 from causet.simulate.network import Network
 from causet.simulate.record import Recorder
@@ -65,6 +73,29 @@ FAR_BEYOND = 16
     show_default=True,
     help="Probability of a damaged stamp, below 1 (merge).",
 )
+@click.option(
+    "--corrupt-state",
+    "state_corruption",
+    default=0.0,
+    show_default=True,
+    metavar="RATE",
+    help="Probability, per tick and process, that any fields of its state are damaged, below 1 (merge with "
+    "clock=kn; the clock rc cannot recover, since its timestamps have no bounds that show damage).",
+)
+@click.option(
+    "--skew-fault",
+    default=None,
+    metavar="P:T",
+    help="Let the clock of process P differ by more than ε for T units of time, once, and then be right "
+    "again (merge with clock=kn).  [default: clocks stay within ε]",
+)
+@click.option(
+    "--own-copies",
+    is_flag=True,
+    help="Address every message to its sender, too: merge delivers that copy at its place in the one order, "
+    "the other protocols at the send.  [default: to others only]",
+)
+@one_order_option
 @settings_option
 @as_printed_option
 @click.option("--seed", default=1, show_default=True, help="Random seed: the same one gives the same bytes.")
@@ -89,6 +120,10 @@ def simulate(
     loss: float,
     duplication: float,
     corruption: float,
+    state_corruption: float,
+    skew_fault: str | None,
+    own_copies: bool,
+    one_order: bool,
     extra: tuple[str, ...],
     as_printed: str | None,
     seed: int,
@@ -99,11 +134,14 @@ def simulate(
     """Run a protocol on a simulated network and judge the run.
 
     It prints a summary, and writes the trace with -o. The exit code is 1 if a message was delivered out of
-    causal order or twice, or is stuck.
+    causal order or twice, or is stuck; with --one-order also if processes deliver in different orders. What a
+    protocol does while it recovers from faults is excused, and counted.
 
     \b
-    Example:
+    Examples:
       causet simulate --protocol relative --groups ring:4 -n 16 -m 5000 -o trace.jsonl
+      causet simulate --protocol merge --groups all --own-copies --one-order
+      causet simulate --protocol merge --corrupt-state 0.001 --skew-fault p2:20
     """
     kind = protocol_named(protocol)
     check_trace_output(output)
@@ -127,24 +165,44 @@ def simulate(
             f"and {system.size} may take very long"
         )
     options = options_of(kind, system, settings_of(named, extra), as_printed)
-    network = Network(fifo, loss, duplication, corruption, skew)
+    wrong = None if skew_fault is None else _skew_fault(skew_fault, system)
+    network = Network(fifo, loss, duplication, corruption, skew, state_corruption, wrong)
     delays = delay_of(delay)
     warn(*options.check_delays(delays.least, delays.most))
-    workload = Workload(system, messages, rate, delays, seed)
+    workload = Workload(system, messages, rate, delays, seed, own_copies)
     network.check(kind, options)
     with progress_bar(f"{kind.name}", messages) as progress:
         if output is None:
-            result = run(kind, options, workload, network, progress=progress)
+            result = run(kind, options, workload, network, one_order=one_order, progress=progress)
         else:
             with trace_writer(output) as write:
                 recorder = Recorder(system, write)
-                result = run(kind, options, workload, network, observers=[recorder], progress=progress)
+                result = run(
+                    kind,
+                    options,
+                    workload,
+                    network,
+                    one_order=one_order,
+                    observers=[recorder],
+                    progress=progress,
+                )
     status = judged_status(result.bad, (), result.tally.deliveries)
     if as_json:
         print_json({"status": status, **result.summary(), "groups": groups, "seed": seed})
     else:
         say(*_told(result, output))
     return exit_code(status)
+
+
+def _skew_fault(text: str, system: System) -> tuple[int, float]:
+    """The process and the time of `--skew-fault`."""
+    name, colon, length = text.rpartition(":")
+    try:
+        if not colon:
+            raise ValueError
+        return system.index(name), float(length)
+    except ValueError:
+        raise BadInput(f"skew-fault {quote(text)}: write a process and a time, such as p2:20") from None
 
 
 def _told(result: Run, output: Path | None) -> list[str]:
@@ -168,11 +226,12 @@ def _told(result: Run, output: Path | None) -> list[str]:
         )
     if summary["excused"]:
         lines.append(
-            f"  {summary['excused']:,} deliveries out of order while it recovered from damaged messages, "
+            f"  {summary['excused']:,} deliveries out of order or twice while it recovered from faults, "
             "which it does not promise to prevent"
         )
     if result.findings.duplicates:
         lines.append(f"  TWICE: {result.findings.duplicates:,} deliveries")
+    lines += [f"  {line}" for line in disagreement_lines(result.disagreements)]
     if summary["stuck"]:
         lines.append(f"  STUCK: {summary['stuck']:,} copies were never delivered; for one of them:")
         lines.append(f"    {result.why_stuck()}")
@@ -180,7 +239,8 @@ def _told(result: Run, output: Path | None) -> list[str]:
         lines.append(f"  BROKEN: {result.tally.broken}")
     if not result.bad:
         other = " otherwise" if summary["excused"] else ""
-        done = f"every process delivered in causal order{other}"
+        agreed = ", and all in one order" if result.disagreements is not None else ""
+        done = f"every process delivered in causal order{other}{agreed}"
         lines.append(
             f"  {done if summary['deliveries'] else 'nothing was delivered, so there is nothing to judge'}"
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from causet.cli.shared.agreement import disagreement_lines, one_order_option
 from causet.cli.shared.inputs import (
     fault_lines,
     fault_records,
@@ -44,6 +45,7 @@ TOLD = 20
     show_default=True,
     help="Number of violations that get a shortest chain that proves them.",
 )
+@one_order_option
 @input_options
 @strict_option
 @report_option
@@ -52,6 +54,7 @@ TOLD = 20
 def verify(
     inputs: tuple[Path, ...],
     chains: int,
+    one_order: bool,
     form: str | None,
     strict: bool,
     report: Path | None,
@@ -70,7 +73,8 @@ def verify(
     The status is
       valid     exit code 0
       vacuous   0: nothing is delivered, so there is nothing to check
-      invalid   1: something was delivered too early, twice, or to a process it is not addressed to
+      invalid   1: something was delivered too early, twice, or to a process it is not addressed to; with
+                --one-order also in different orders at different processes
       unknown   3: nothing was found, but the log has faults that could hide something
 
     \b
@@ -78,13 +82,14 @@ def verify(
       causet verify trace.jsonl
       causet verify --json trace.parquet > verdict.json
       causet verify --report verdict.html trace.jsonl
+      causet verify --one-order trace.jsonl
     """
     if report is not None:
         check_output(report, inputs)
     with execution(inputs, form, options, master, conf, "verifying") as source:
         from causet.spark.batch.verify import verify as judged
 
-        verdict = judged(source.events, chains)
+        verdict = judged(source.events, chains, one_order)
         faults = [*source.faults, *verdict.faults]
         refuse_faults(strict, faults)
         status = "unknown" if verdict.status in ("valid", "vacuous") and source.faults else verdict.status
@@ -112,6 +117,9 @@ def _json(verdict: Verdict, status: str, faults: Sequence[Fault]) -> Iterator[st
         "messages": verdict.messages,
         "deliveries": verdict.deliveries,
         "counts": verdict.counts,
+        "disagreements": None
+        if verdict.disagreements is None
+        else [each.record() for each in verdict.disagreements],
         "faults": fault_records(faults),
     }
     yield json_text(head)[:-1]
@@ -140,6 +148,7 @@ def _told(verdict: Verdict, status: str, faults: Sequence[Fault]) -> Iterator[st
         for row in rows:
             yield "    " + proof(row.process, row.delivered, row.before, row.because or (), verdict.senders)
         yield from _and_more(counts["violations"], len(rows))
+    yield from (f"  {line}" for line in disagreement_lines(verdict.disagreements))
     kinds = {
         "duplicates": "delivered more than once",
         "strangers": "delivered where not addressed",

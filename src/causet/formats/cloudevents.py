@@ -1,14 +1,13 @@
 """CloudEvents as a trace: JSON batches, JSON Lines, or single events in structured mode.
 
-`source` is the process, `source/id` the event's id. The event's position in its process is `sequence` where
-all events of the source have one (an integer as a string; if they count from 0, one is added), else the order
-in the files. Causes come from
+The process is `causalprocess`, the identity under which messages are numbered, or else `source`; the event's
+id is `source/id`. The event's position in its process is `sequence` where all events of the process have one
+(an integer as a string; if they count from 0, one is added), else the order in the files. Causes come from
 
 - `causationid`, or the attribute that `parent` names: an id, a `source/id`, or a list of them. An id that
   several sources use must be given with its source;
-- `causaldeps` with `sequence` (design, section 4): the event depends on the previous one of its source and on
-  these. They count per domain: where the attribute that `domain` names has several values, a process is
-  `source>domain`.
+- `causaldeps` with `sequence`: the event depends on the previous one of its process and on these. They count
+  per domain: where the attribute that `domain` names has several values, a process is `process>domain`.
 
 `time` becomes nanoseconds since 1970, `type` the text; all other attributes and `data` are kept as they are,
 under the names that `extra_name` gives them. All files together are one execution.
@@ -22,7 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from causet.errors import BadInput, Problem, quote
+from causet.envelope import PROCESS, VERSION_NAME, version_of
+from causet.errors import BadInput, BadStamp, Problem, quote
 from causet.files import Place
 from causet.formats.documents import documents
 from causet.formats.execution import TWICE, Execution, FaultLog, assemble, extra_name, other_processes
@@ -30,7 +30,7 @@ from causet.formats.strict import INT64, as_record, decode, inspect, is_integer
 from causet.formats.times import nanos_of
 from causet.model import Event
 
-TAKEN = ("specversion", "id", "source", "sequence", "time", "type", "causaldeps")
+TAKEN = ("specversion", "id", "source", "sequence", "time", "type", "causaldeps", VERSION_NAME, PROCESS)
 """Attributes that become something else in a trace and are not kept under their names."""
 
 
@@ -64,6 +64,7 @@ class _Message:
 
     place: Place
     source: str
+    process: str
     id: str
     domain: str | None
     sequence: int | None
@@ -94,12 +95,19 @@ def _message(place: Place, document: object, parent: str, domain: str) -> _Messa
     if deps and sequence is None:
         raise Problem('field "causaldeps" needs a field "sequence" that is a number')
     time = _text(raw, "time")
+    process = _text(raw, PROCESS) or raw["source"]
+    taken = TAKEN if process == raw["source"] else [name for name in TAKEN if name != "source"]
+    try:
+        version_of(raw)
+    except BadStamp as error:
+        raise Problem(str(error)) from None
     within = raw.get(domain)
     if within is not None and not isinstance(within, str):
         raise Problem(f"field {quote(domain)} must be a string, not {quote(within)}")
     return _Message(
         place,
         raw["source"],
+        process,
         raw["id"],
         # Without dependencies, which count per domain, it is an attribute like any other.
         within if "causaldeps" in raw else None,
@@ -108,7 +116,7 @@ def _message(place: Place, document: object, parent: str, domain: str) -> _Messa
         deps,
         _in_field("time", time) if time is not None else None,
         kind,
-        {extra_name(name): value for name, value in raw.items() if name not in TAKEN},
+        {extra_name(name): value for name, value in raw.items() if name not in taken},
         raw,
     )
 
@@ -146,7 +154,7 @@ def _parents(name: str, found: object) -> tuple[str, ...]:
 
 
 def _deps(found: object) -> dict[str, int]:
-    """The map source → sequence, given as a canonical JSON string or as an object."""
+    """The map process → number, given as a canonical JSON string or as an object."""
     if found is None:
         return {}
     try:
@@ -159,7 +167,7 @@ def _deps(found: object) -> dict[str, int]:
     )
     sure = {name: count for name, count in counts.items() if count is not None}
     if len(sure) < len(counts):
-        raise Problem(f'field "causaldeps" must be an object of source and sequence, not {quote(found)}')
+        raise Problem(f'field "causaldeps" must be an object of process and sequence, not {quote(found)}')
     return sure
 
 
@@ -169,10 +177,10 @@ def _deps(found: object) -> dict[str, int]:
 def _events(messages: list[_Message]) -> Iterator[tuple[Place, Event]]:
     several = len({message.domain for message in messages}) > 1
 
-    def process_of(source: str, domain: str | None) -> str:
-        return f"{source}>{domain}" if several and domain is not None else source
+    def process_of(process: str, domain: str | None) -> str:
+        return f"{process}>{domain}" if several and domain is not None else process
 
-    processes = [process_of(message.source, message.domain) for message in messages]
+    processes = [process_of(message.process, message.domain) for message in messages]
     seqs = _seqs(messages, processes)
     where = dict(zip((message.name for message in messages), zip(processes, seqs, strict=True), strict=True))
     by_point = {
@@ -186,8 +194,8 @@ def _events(messages: list[_Message]) -> Iterator[tuple[Place, Event]]:
             causes = [known.resolved(parent) for parent in message.parents]
         except Problem as error:
             raise BadInput(f"{message.place}: {error}") from None
-        for source, count in message.deps.items():
-            other = process_of(source, message.domain)
+        for cause, count in message.deps.items():
+            other = process_of(cause, message.domain)
             causes.append(by_point.get((other, count), f"{other}#{count}"))
         yield (
             message.place,
@@ -216,7 +224,7 @@ def _seqs(messages: list[_Message], processes: list[str]) -> list[int]:
             seqs.append(message.sequence + (lowest[process] == 0))
         elif message.deps:
             raise BadInput(
-                f"{message.place}: it depends on its source's previous event, and another event of "
+                f"{message.place}: it depends on its process's previous event, and another event of "
                 f"{quote(process)} has no sequence that is a number"
             )
         else:

@@ -1,5 +1,7 @@
 """A service of the demonstration: a process that stamps what it sends, and whose clock is wrong.
 
+It is started once, so its stampers need no file.
+
 It reads what it sees and what it is to do, a JSON object per line, and writes the envelopes that it sends. It
 uses nothing but the standard library and the stamper, as any producer can.
 """
@@ -18,7 +20,10 @@ def serve(name: str, skew: int) -> None:
     stampers: dict[str, Stamper] = {}
     for line in sys.stdin:
         asked = json.loads(line)
-        stamper = stampers.setdefault(asked["tenant"], Stamper(name, asked["tenant"]))
+        tenant = asked["tenant"]
+        if tenant not in stampers:
+            stampers[tenant] = Stamper(name, tenant)
+        stamper = stampers[tenant]
         if "seen" in asked:
             stamper.saw(asked["seen"])
             continue

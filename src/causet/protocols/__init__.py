@@ -27,6 +27,7 @@ __all__ = [
     "ERRATA",
     "OPTION_NAMES",
     "PROTOCOLS",
+    "REMARKS",
     "Options",
     "Outcome",
     "Packet",
@@ -60,6 +61,8 @@ PROTOCOLS: dict[str, type[Protocol]] = {
 }
 
 ERRATA = tuple(sorted({row for kind in PROTOCOLS.values() for row in kind.errata}))
+REMARKS = ("H12", "K4", "K6", "K9")
+"""Rows of the errata that no protocol follows as printed: what was not refuted, or is for users to know."""
 OPTION_NAMES = tuple(
     dict.fromkeys(
         field.name

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, NamedTuple
 from causet.errors import BadInput
 from causet.holdback import Fact, Key, Threshold
 from causet.model import Processes, System, only
+from causet.protocols.wire import LARGEST
 
 MOST_CONTROL = 100_000
 """More control messages than this from one step mean a protocol that does not come to rest."""
@@ -185,8 +186,12 @@ class Protocol(ABC):
     """Sends only to everybody."""
     beyond_groups: bool = False
     """Sends control messages to processes outside the group that they name."""
+    numbers: ClassVar[int] = LARGEST
+    """The numbers of messages are below this; a counter that is damaged begins again at 1."""
     in_order: ClassVar[bool] = True
     """Delivers each sender's messages in the order they were sent."""
+    keeps_own: ClassVar[bool] = False
+    """Holds the own copy of a sender that addresses itself until its turn; else the send delivers it."""
     hears: ClassVar[bool] = False
     """Keeps the order even of what its sender had only received, not delivered."""
     ranks: ClassVar[bool] = False
@@ -232,6 +237,11 @@ class Protocol(ABC):
     def small(cls, size: int, settings: Mapping[str, Any], rows: Set[str]) -> dict[str, Any]:
         """Settings for a system small enough to be explored, where `settings` do not give them; `rows` are
         followed as printed."""
+        return {}
+
+    @classmethod
+    def agreeing(cls) -> dict[str, Any]:
+        """Settings, beside those of `small`, with which it promises one order for all, if it ever does."""
         return {}
 
     @classmethod
@@ -342,13 +352,20 @@ class Protocol(ABC):
         """The clock of this process shows `now`."""
         return NOTHING
 
-    def overdue(self, packet: Packet) -> bool:
-        """Whether a held packet waits longer than any can, so that a fault must have touched it."""
+    def full(self) -> bool:
+        """Whether no further event fits into this tick, so that a send waits for the next one."""
         return False
 
-    def forgotten(self) -> Iterable[Key]:
-        """Delivered packets whose duplicates will be refused for another reason, and need no memory."""
-        return ()
+    def mended(
+        self, packet: Packet, thresholds: tuple[Threshold, ...], rank: Any
+    ) -> tuple[Iterable[Threshold], Any] | None:
+        """What a held packet waits for, and its rank, if a fault has changed them; None if they are right."""
+        return None
+
+    def remembered(self) -> Iterable[Key] | None:
+        """The delivered packets whose duplicates are known by their keys, if that is not all of them: those
+        of others are refused for another reason."""
+        return None
 
     # Protocols that recover from damage (`Promises.damage`).
 

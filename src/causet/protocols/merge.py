@@ -3,7 +3,8 @@
 Clocks differ by at most ε (G1), and a message arrives within δ of its receiver's clock or counts as lost
 (G2). Every message carries a timestamp (see `merge_clock`); its receiver delivers it when no predecessor can
 still come, in the order of `less`, then of processes. So all processes that deliver two messages deliver
-them in the same order, that order respects causality, and no message waits longer than δ + 3ε.
+them in the same order, that order respects causality, and no message waits longer than δ + 3ε. A sender that
+addresses itself holds its own copy like any other, and delivers it at its place in that order.
 
 The paper's events are sends and receptions; the timestamp learns from a message when it is received.
 
@@ -12,10 +13,20 @@ Deviations, each selectable as printed:
     K2  deliver when the clock *exceeds* r + c + δ + ε, for a predecessor may still arrive in that very tick;
         and refuse a stamp whose r is outside the possible window. As printed delivery is at equality, and a
         damaged r is never delivered.
-    K1, K3, K5  see `merge_clock`.
+    K1, K3, K5, K7, K8  see `merge_clock`.
 
-Recovery (section 3.3): a timestamp that breaks a local invariant is reset, one's own as well as a
-message's, and a held message that would wait longer than any can is released.
+At most K events of a process fall into one tick. A reception beyond that is learnt from at the next event,
+which receives all that came before it; a send beyond that waits, with all later ones, for the next tick
+(`process`). An event that receives and sends counts as one: the proof of theorem 3.6 holds for it, too.
+
+Recovery (section 3.3), with the clock kn: a timestamp that breaks a local invariant is reset, one's own as
+well as a message's. The rest of the state may be damaged, too, and is made right at the next tick, from the
+physical clock: the engine's copy of the clock, the count of events, what each held message waits for and its
+rank (from its stamp; one that would wait longer than any can is released), and which deliveries are
+remembered. Messages that are sent 3ε + δ and a tick after the last fault are in order, and so is all that is
+delivered after `recovery`. Meanwhile a message may be lost: one that a damaged memory takes for a duplicate
+or whose number a damaged counter has used again while the other one is held or remembered. The clock rc has
+no bounds that would show damage to its timestamp, and does not recover.
 """
 
 from __future__ import annotations
@@ -31,7 +42,7 @@ from causet.holdback import Fact, Key, Threshold
 from causet.model import Processes, System, only
 from causet.protocols import base
 from causet.protocols.base import NOTHING, Learned, Packet, Promises, Protocol
-from causet.protocols.merge_clock import Clock, KnClock, RcClock, RcClockAsPrinted, Timestamp
+from causet.protocols.merge_clock import Clock, KnClock, QuietClock, RcClock, RcClockAsPrinted, Timestamp
 from causet.protocols.wire import Reader, Writer
 
 CLOCK = "clock"
@@ -44,7 +55,7 @@ FAR = 2**62
 class MergeOptions(base.ClockOptions):
     delta_min: int = base.setting(0, "δ_min: the least that a message takes, in ticks")
     events_per_tick: int = base.setting(
-        256, "K: the most events of one process in one tick; receptions beyond it wait for the next"
+        256, "K: the most events of one process in one tick; sends and receptions beyond it wait for the next"
     )
     modulus: int = base.setting(
         0,
@@ -52,6 +63,11 @@ class MergeOptions(base.ClockOptions):
         "as far as B is above 2ε + δ + 1",
     )
     clock: str = base.setting("kn", "kn for ⟨r, c, kn⟩, rc for the repaired ⟨r, c⟩")
+    quiet: int = base.setting(
+        0,
+        "x: with clock = rc, no process has an event while its clock is in [αx, αx + 2ε]; sends and "
+        "receptions wait until after, and c is bounded (section 5.2). 0: no quiet windows",
+    )
     ties: str = base.setting(
         "process",
         "what decides where `less` does not: process, as all must agree; or arrival, which only promises "
@@ -59,7 +75,7 @@ class MergeOptions(base.ClockOptions):
     )
 
     def check(self, system: System) -> list[str]:
-        for name in ("epsilon", "delta", "delta_min", "modulus"):
+        for name in ("epsilon", "delta", "delta_min", "modulus", "quiet"):
             if getattr(self, name) < 0:
                 raise BadInput(f"{name} = {getattr(self, name)}: it cannot be negative")
         if max(self.epsilon, self.delta) > 1_000_000:
@@ -79,6 +95,16 @@ class MergeOptions(base.ClockOptions):
             raise BadInput(f"ties = {quote(self.ties)}: merge breaks ties by process or by arrival")
         if self.clock == "rc" and self.ties != "process":
             raise BadInput("the ⟨r, c⟩ clock orders the events of one tick by process and sequence only")
+        if self.quiet and (self.clock != "rc" or self.modulus):
+            raise BadInput(
+                f"quiet = {self.quiet}: quiet windows bound the clock rc, and need whole numbers for clocks; "
+                "set clock = rc and modulus = 0"
+            )
+        if 0 < self.quiet < 2 * self.epsilon + 2:
+            raise BadInput(
+                f"quiet = {self.quiet}: a window is quiet for 2ε + 1 ticks, so at least 2ε + 2 = "
+                f"{2 * self.epsilon + 2} is needed for an event to fit in between"
+            )
         least = 2 * self.epsilon + self.delta + 1
         if self.modulus and self.modulus < least:
             raise BadInput(
@@ -112,8 +138,10 @@ class Merge(Protocol):
     counts = "numbers: r, c and kn"
     clocked = True
     hears = True
+    keeps_own = True
     in_order = False
-    errata = ("K1", "K2", "K3", "K5")
+    numbers = 2**32
+    errata = ("K1", "K2", "K3", "K5", "K7", "K8")
     Options = MergeOptions
 
     @classmethod
@@ -124,15 +152,21 @@ class Merge(Protocol):
     @classmethod
     def small(cls, size: int, settings: Mapping[str, Any], rows: Set[str]) -> dict[str, Any]:
         ties = {} if settings.get("clock") == "rc" else {"ties": "arrival"}
-        return {"epsilon": 1, "delta": 1} | ties
+        few = {"events_per_tick": 2} if "K8" in rows else {}
+        return {"epsilon": 1, "delta": 1} | ties | few
+
+    @classmethod
+    def agreeing(cls) -> dict[str, Any]:
+        return {"ties": "process"}
 
     @classmethod
     def recovery(cls, options: MergeOptions) -> float:
-        """Stamps are right again after 3ε + δ; those given before wait for up to as long, and a tick.
+        """A process is right again at its next tick, and all stamps 3ε + δ later; those given before wait for
+        up to as long, and a tick.
 
         A tick of some clock is up to one more unit of time away.
         """
-        return 2 * (3 * options.epsilon + options.delta) + 2
+        return 2 * (3 * options.epsilon + options.delta) + 3
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -140,35 +174,39 @@ class Merge(Protocol):
         self.rt = 0
         self.stamp = self.clock.first(0)
         self.events = 0  # in this tick
-        self.deferred: list[Timestamp] = []  # received beyond K events in this tick
+        self.deferred: list[Timestamp] = []  # received beyond K events in a tick, and not learnt from yet
         self.passed: deque[tuple[int, Key]] = deque()  # (tick, key): what was delivered lately
 
     def _clock(self) -> Clock:
         options = self.options
         if options.clock == "kn":
             turn = options.modulus if self.printed("K3") else 0
-            most = options.events_per_tick * self.system.size
+            most = options.events_per_tick * self.system.size + (not self.printed("K8"))
             return KnClock(options.epsilon, options.delta_min, most, self.printed("K1"), turn)
+        if options.quiet:
+            return QuietClock(options.epsilon, options.quiet, self.printed("K7"))
         return RcClockAsPrinted(options.epsilon) if self.printed("K5") else RcClock()
 
     def tick(self, now: int) -> Learned:
-        if not self.rt <= now < FAR:
+        least = 0 if self.clock.recovers else self.rt  # after a fault, the clock that comes is the right one
+        if not least <= now < FAR:
             raise BadInput(f"a clock that shows {self.rt} cannot go to {now}")
-        later = now > self.rt
+        self.events = 0 if now != self.rt else min(max(self.events, 0), self.options.events_per_tick)
         self.rt = now
         if not self.printed("K3"):
             self.stamp = self.clock.age(self.stamp, now)
-        if later:
-            self.events = 0
-            self._catch_up()
         return Learned([(CLOCK, now)])
 
-    def _catch_up(self) -> None:
-        """What came beyond K events in the last tick is received now, as one event of many messages."""
-        if self.deferred:
-            waiting, self.deferred = self.deferred, []
-            self.events = 1
-            self._event(*waiting)
+    def full(self) -> bool:
+        if isinstance(self.clock, QuietClock) and self.clock.quiet(self.rt):
+            return True
+        return bool(self.events >= self.options.events_per_tick)
+
+    def _next_event(self, *received: Timestamp) -> Timestamp:
+        """An event that receives these messages, and those that came beyond K events in an earlier tick."""
+        waiting, self.deferred = self.deferred, []
+        self.events += 1
+        return self._event(*waiting, *received)
 
     def _event(self, *received: Timestamp) -> Timestamp:
         """One more event, which may have received messages; its timestamp."""
@@ -179,13 +217,7 @@ class Merge(Protocol):
         return self.stamp.r + self.stamp.c >= FAR
 
     def send(self, number: int, targets: Processes, group: int) -> Learned:
-        if self.events >= self.options.events_per_tick:
-            raise BadInput(
-                f"{self.system.name(self.me)} has had {self.events} events in tick {self.rt}, all that "
-                "events_per_tick allows; raise it or slow down"
-            )
-        self.events += 1
-        stamp = self._event()
+        stamp = self._next_event()
         if self.options.modulus:
             stamp = stamp._replace(r=stamp.r % self.options.modulus)
         packet = Packet(self.me, number, targets, targets & ~only(self.me), stamp, group)
@@ -196,11 +228,10 @@ class Merge(Protocol):
         if not self.printed("K2") and not self._possible(stamp):
             return None
         stamp = self._repaired(stamp)
-        if self.events >= self.options.events_per_tick:
+        if self.full():
             self.deferred.append(stamp)  # nothing can be sent in between, for that would be an event too
         else:
-            self.events += 1
-            self._event(stamp)
+            self._next_event(stamp)
         return NOTHING
 
     def _possible(self, stamp: Timestamp) -> bool:
@@ -223,14 +254,14 @@ class Merge(Protocol):
     def needs(self, packet: Packet) -> Iterable[Threshold]:
         """Section 4.2, delcond."""
         stamp = self._repaired(self._unwrapped(packet.stamp))
-        due = stamp.r + stamp.c + self.options.delta + self.options.epsilon
+        due = self.clock.known(stamp) + self.options.delta + self.options.epsilon
         if self.printed("K2"):
             return (NEVER,) if due < self.rt else ((CLOCK, due),)
         return ((CLOCK, due + 1),)
 
     def fits(self, packet: Packet) -> bool:
         """The key has room for 2³² messages of a process."""
-        return packet.number < 2**32
+        return packet.number < self.numbers
 
     def load_rank(self, saved: Any) -> Any:
         return self.clock.load_key(saved)
@@ -245,21 +276,45 @@ class Merge(Protocol):
         """The longest that a message can wait (lemma 4.2), with the tick that K2 adds."""
         return int(self.options.delta + 3 * self.options.epsilon + 1)
 
-    def overdue(self, packet: Packet) -> bool:
-        """A held message that would wait longer than any can: its stamp was damaged while it was held."""
+    def mended(
+        self, packet: Packet, thresholds: tuple[Threshold, ...], rank: Any
+    ) -> tuple[Iterable[Threshold], Any] | None:
+        """What waits longer than any message can is released.
+
+        With whole numbers for clocks, a stamp says what its message waits for and where it stands; ranks are
+        looked at when they count, as a message leaves.
+        """
         if not self.clock.recovers or self.printed("K2"):
-            return False
-        return any(least > self.rt + self.longest() for _, least in self.needs(packet))
+            return None
+        latest = self.rt + self.longest()
+        if self.options.modulus:
+            late = any(least > latest for _, least in thresholds)
+            return ((), self.rank(packet)) if late else None
+        stamp = packet.stamp
+        due = stamp.r + stamp.c + self.options.delta + self.options.epsilon + 1
+        if self.rt < due <= latest and thresholds == ((CLOCK, due),):
+            return None
+        (_, due), *_ = needs = tuple(self.needs(packet))
+        if due > latest:
+            return (), self.rank(packet)
+        if needs == thresholds and due > self.rt:
+            return None
+        right = self.rank(packet)
+        return None if needs == thresholds and right == rank else (needs, right)
 
     def deliver(self, packet: Packet) -> Learned:
         self.passed.append((self.rt, packet.key))
         return NOTHING
 
-    def forgotten(self) -> Iterable[Key]:
+    def remembered(self) -> Iterable[Key]:
         """A duplicate that comes later than this is outside the window and refused for that."""
+        oldest, now = self.rt - self.longest(), self.rt
         passed = self.passed
-        while passed and passed[0][0] + self.longest() < self.rt:
-            yield passed.popleft()[1]
+        if any(tick > now for tick, _ in passed):  # a fault has touched them
+            passed = self.passed = deque(sorted((min(tick, now), key) for tick, key in passed))
+        while passed and passed[0][0] < oldest:
+            passed.popleft()
+        return [key for _, key in passed]
 
     def entries(self, packet: Packet) -> int:
         return 2 + len(packet.stamp.kn)

@@ -9,11 +9,17 @@ Deviations from the print:
 
     K1  kn runs over -ε … ε, c ≤ ε, and ε + 1 elements are compared; as printed the element for a clock that
         is ahead by exactly ε does not exist, and theorem 3.6 fails. A least message delay δ_min narrows
-        this to ε - δ_min, and no further than 0. K events in one tick raise the bound on kn to K·n.
+        this to ε - δ_min, and no further than 0. K events in one tick raise the bound on kn to K·n + 1.
     K3  with clocks kept modulo B, the timestamp ages at every tick; as printed it is brought up to date at
         the next event only, and after B idle ticks an old timestamp is mistaken for a new one.
     K5  figure 3's ⟨r, c⟩: with its reset and its `less`, three timestamps can stand in a circle. Repaired:
         no reset, and order by (r + c, r, process, sequence).
+    K8  the bound on kn is K·n + 1. As printed it is n (K·n for K events per tick), which forgets the initial
+        event that kn[0] = 1 stands for: a chain within tick 0 exceeds it, and is reset without a fault.
+
+    K7  section 5.2: if all processes are quiet for 2ε in every x ticks, c is bounded. Not with figure 3,
+        which resets at a reception only if both times are old: c grows in every window. Repaired: what is of
+        an earlier window is dropped, each part by itself, and timestamps are compared by windows first.
 
 `key` gives a timestamp a value whose plain order is `less`, then process, then sequence: a distributed sort
 by it is the merge.
@@ -22,12 +28,11 @@ by it is the merge.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from causet.errors import BadInput
-from causet.rcclock import largest_known
 
 
 class Timestamp(NamedTuple):
@@ -65,6 +70,10 @@ class Clock(ABC):
         """Whether a timestamp keeps the invariants."""
         return True
 
+    def known(self, stamp: Timestamp) -> int:
+        """A clock value that no event before this one is beyond: r + c."""
+        return stamp.r + stamp.c
+
     @abstractmethod
     def key(self, stamp: Timestamp, process: int, sequence: int) -> Any:
         """A value whose order is that of timestamps, then process, then sequence."""
@@ -83,7 +92,7 @@ class KnClock(Clock):
     epsilon: int
     delta_min: int
     most: int
-    """K·n, the most events that can be known of one clock value."""
+    """K·n + 1, the most events that can be known of one clock value."""
     as_printed: bool = False
     """K1 as printed: kn over -ε … ε-1, c < ε, ε elements compared."""
     turn: int = 0
@@ -196,6 +205,12 @@ class KnClock(Clock):
         return time + known + process.to_bytes(4, "big") + sequence.to_bytes(4, "big")
 
 
+def largest_known(now: int, largest: int, received: Iterable[int]) -> int:
+    """The largest clock value known after an event at `now`, which may have received messages of these r + c:
+    it comes after every one of them."""
+    return max(now, largest, *(rc + 1 for rc in received))
+
+
 def key_rc(r: int, c: int, process: int, sequence: int) -> tuple[int, int, int, int]:
     """The repaired order of ⟨r, c⟩ timestamps."""
     return (r + c, r, process, sequence)
@@ -264,3 +279,51 @@ class RcClockAsPrinted(RcClock):
 
     def load_key(self, saved: Any) -> Any:
         return RankAsPrinted(*saved)
+
+
+@dataclass(frozen=True)
+class QuietClock(RcClock):
+    """⟨r, c⟩ with quiet windows, repaired (K7): no process has an event while its clock is in [αx, αx + 2ε].
+
+    So r // x numbers windows of events, no message goes back to an earlier one, and whatever is of an earlier
+    window than another event comes before it, whatever its c is. Within a window c grows, at most in
+    proportion to x.
+    """
+
+    epsilon: int
+    period: int
+    """x"""
+    as_printed: bool = False
+    """K7 as printed: c starts again only if all that an event knows of is older than 2ε."""
+
+    def window(self, r: int) -> int:
+        return r // self.period
+
+    def quiet(self, now: int) -> bool:
+        """Whether there may be no event at this clock value."""
+        return now % self.period <= 2 * self.epsilon
+
+    def age(self, mine: Timestamp, now: int) -> Timestamp:
+        if self.as_printed:
+            return mine  # figure 3 looks at how old r is
+        return super().age(self._here(mine, now), now)
+
+    def event(self, mine: Timestamp, now: int, received: Sequence[Timestamp]) -> Timestamp:
+        if not self.as_printed:
+            here = [stamp for stamp in received if self.window(stamp.r) >= self.window(now)]
+            return super().event(self._here(mine, now), now, here)
+        if all(stamp.r < now - 2 * self.epsilon for stamp in (mine, *received)):
+            return Timestamp(now, 0, ())
+        return super().event(mine, now, received)
+
+    def _here(self, mine: Timestamp, now: int) -> Timestamp:
+        return mine if self.window(mine.r) >= self.window(now) else Timestamp(now, 0, ())
+
+    def known(self, stamp: Timestamp) -> int:
+        """Beyond the end of its window there is no event before it."""
+        if self.as_printed:
+            return super().known(stamp)
+        return min(stamp.r + stamp.c, (self.window(stamp.r) + 1) * self.period)
+
+    def key(self, stamp: Timestamp, process: int, sequence: int) -> Any:
+        return (self.window(stamp.r), *key_rc(stamp.r, stamp.c, process, sequence))

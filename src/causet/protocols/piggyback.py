@@ -45,7 +45,7 @@ class Piggyback(Protocol):
 
     def send(self, number: int, targets: Processes, group: int) -> Learned:
         others = targets & ~only(self.me)
-        packet = Packet(self.me, number, others, others, (self._carried(), self._over()), group)
+        packet = Packet(self.me, number, targets, others, (self._carried(), self._over()), group)
         self.buffer[self.me, number] = (others, 0, group)
         return Learned([(self.me, number)], (packet,))
 
@@ -78,7 +78,8 @@ class Piggyback(Protocol):
                     self._is_over(s, c)
             for s, c, A, done, group in carried:
                 self._note(s, c, A, done | (me if self.facts.get(s, 0) >= c else 0), group)
-            self._note(packet.sender, packet.number, packet.targets, me, packet.group)
+            others = packet.targets & ~only(packet.sender)
+            self._note(packet.sender, packet.number, others, me, packet.group)
         return Learned([(packet.sender, packet.number)])
 
     def _note(self, s: int, c: int, A: Processes, done: Processes, group: int) -> None:

@@ -3,10 +3,18 @@
 Beside the engine that holds messages back stands, for protocols that assume FIFO links, a second one that
 restores them; the caller moves the packets. Inputs go in, an `Outcome` comes out. A process can be saved at
 any time as a plain value, with its packets in wire form, and go on from it.
+
+A sender that addresses itself delivers its own copy at the send, before all that the send frees; or holds it,
+in a protocol that keeps own copies in the order of the others (`keeps_own`).
+
+A send for which a protocol with a clock has no room in this tick is put off: it waits, and all later ones
+behind it, and its packets come out of a later tick. It is stamped and numbered then, so what was delivered
+in the meantime precedes it.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -30,7 +38,7 @@ class Outcome(NamedTuple):
 class Process:
     """A protocol on its hold-back engine."""
 
-    __slots__ = ("_engine", "_links", "me", "protocol", "sent", "system")
+    __slots__ = ("_engine", "_links", "_put_off", "me", "protocol", "sent", "system")
 
     def __init__(self, kind: type[Protocol], me: int, system: System, options: Options) -> None:
         self.me = me
@@ -43,9 +51,18 @@ class Process:
             self._links = HoldBack(in_order=True, capacity=options.capacity)
         self.protocol = kind.variant(options)(me, system, options, self._engine.facts)
         self.sent = 0
+        self._put_off: deque[tuple[Processes, int]] = deque()  # (targets, group)
+
+    @property
+    def put_off(self) -> int:
+        """How many sends wait for a later tick."""
+        return len(self._put_off)
 
     def send(self, targets: Processes, group: int = -1) -> Outcome:
-        """Send a message to these targets; BadInput, and nothing changes, if the protocol cannot."""
+        """Send a message to these targets; BadInput, and nothing changes, if the protocol cannot.
+
+        Without packets in its outcome the send is put off to a later tick.
+        """
         kind = type(self.protocol)
         if not targets or targets >> self.system.size:
             raise BadInput("a message needs at least one target, and only known processes")
@@ -55,9 +72,26 @@ class Process:
             group = self.system.group_of(self.me, targets)
         kind.check(self.me, targets, group, self.system, self.protocol.options)
         self._check_counters()
-        learned = self.protocol.send(self.sent + 1, targets, group)
-        self.sent += 1
-        return self._apply(learned)
+        self._check_room(targets)
+        if self._put_off or self.protocol.full():
+            self._put_off.append((targets, group))
+            return Outcome((), ())
+        return self._send(targets, group)
+
+    def _send(self, targets: Processes, group: int) -> Outcome:
+        protocol, me = self.protocol, only(self.me)
+        number = self.sent + 1 if 0 <= self.sent < protocol.numbers - 1 else 1
+        learned = protocol.send(number, targets, group)
+        self.sent = number
+        message = [packet for packet in learned.packets if not packet.control]
+        if not targets & me or any(packet.to & me for packet in message):
+            return self._apply(learned)
+        own = replace(message[0], to=me)
+        if protocol.keeps_own:
+            self._engine.offer(own.key, protocol.needs(own), own, protocol.rank(own), bounded=False)
+            return self._apply(learned)
+        outcome = self._apply(learned)
+        return outcome._replace(delivered=(own, *outcome.delivered))
 
     def receive(self, packet: Packet) -> Outcome:
         """Take a packet from the network; HoldBackFull, and nothing changes, if there is no room for it."""
@@ -114,22 +148,53 @@ class Process:
         self._check_counters()
         return self._apply(self.protocol.null(group))
 
+    def _check_room(self, targets: Processes) -> None:
+        """HoldBackFull if the sender's own copy, and those that were put off, would exceed the capacity."""
+        capacity, me = self._engine.capacity, only(self.me)
+        if capacity is None or not self.protocol.keeps_own or not targets & me:
+            return
+        if len(self) + sum(bool(waiting & me) for waiting, _ in self._put_off) >= capacity:
+            name = self.system.name(self.me)
+            raise HoldBackFull(
+                f"{name} holds {len(self)} messages back and its capacity is {capacity}, so its own copy of "
+                "another finds no room; raise the capacity, or find out why the others wait"
+            )
+
     def _check_counters(self) -> None:
         if self.protocol.spent():
             name = self.system.name(self.me)
             raise BadInput(f"a counter of {name} has reached its end; it can send no more")
 
     def tick(self, now: int) -> Outcome:
-        """The clock shows `now`."""
+        """The clock shows `now`. What is delivered comes before what was put off and is sent now."""
         protocol, engine = self.protocol, self._engine
         learned = protocol.tick(now)
-        engine.replace(
-            lambda packet: ((), protocol.rank(packet), packet) if protocol.overdue(packet) else None
-        )
+        for fact, value in learned.facts:
+            engine.lower(fact, value)
+        engine.review(self._mended)
         outcome = self._apply(learned)
-        for key in protocol.forgotten():
-            engine.forget(key)
-        return outcome
+        remembered = protocol.remembered()
+        if remembered is not None:
+            engine.remember(remembered)
+        packets = list(outcome.packets)
+        while self._put_off and not protocol.full():
+            targets, group = self._put_off.popleft()
+            if self._can_be_sent(targets, group):
+                packets += self._send(targets, group).packets
+        return outcome._replace(packets=tuple(packets))
+
+    def _mended(
+        self, packet: Packet, thresholds: tuple[Threshold, ...], rank: Any
+    ) -> tuple[Iterable[Threshold], Any, Packet] | None:
+        mended = self.protocol.mended(packet, thresholds, rank)
+        return None if mended is None else (*mended, packet)
+
+    def _can_be_sent(self, targets: Processes, group: int) -> bool:
+        """Whether a send that was put off could have been asked for: a fault may have touched it."""
+        system = self.system
+        if not targets or targets >> system.size or not -1 <= group < len(system.groups):
+            return False
+        return group < 0 or targets | only(self.me) == system.groups[group].members
 
     def _apply(self, learned: Learned) -> Outcome:
         for fact, value in learned.facts:
@@ -149,6 +214,10 @@ class Process:
             if not packet.control:
                 delivered.append(packet)
         return Outcome(tuple(packets), tuple(delivered), refused)
+
+    def holds(self, packet: Packet) -> bool:
+        """Whether this packet waits here."""
+        return packet.key in self._engine
 
     def held(self) -> list[Packet]:
         """The messages that wait, in the order they came; control messages are left out."""
@@ -246,6 +315,7 @@ class Process:
             self.protocol.state(),
             self._engine.snapshot(save),
             links,
+            tuple(self._put_off),
         )
 
     def restored(
@@ -258,7 +328,8 @@ class Process:
         load = load_packet or self.load_packet
         process = Process.__new__(Process)  # copy() would be a quarter of the work
         process.me, process.system = self.me, self.system
-        process.sent, controls, state, engine, links = snapshot
+        process.sent, controls, state, engine, links, put_off = snapshot
+        process._put_off = deque((targets, group) for targets, group in put_off)
         process._engine = HoldBack(in_order=self._engine.in_order, capacity=self._engine.capacity)
         process._engine.restore(engine, load, self.protocol.load_rank)
         process._links = None

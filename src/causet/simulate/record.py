@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from causet.model import Event, System
+from causet.model import Event, Processes, System
 from causet.protocols import Packet, Protocol, stamp_bytes
 
 Namer = Callable[[Packet], str]
@@ -17,6 +17,20 @@ class Sent(NamedTuple):
     packets: list[Packet]
     entries: int
     bytes: int
+
+    @property
+    def travelling(self) -> Processes:
+        """Where its copies go."""
+        to = 0
+        for packet in self.packets:
+            to |= packet.to
+        return to
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is addressed to its sender, too, whose copy does not travel."""
+        first = self.packets[0]
+        return bool((first.targets & ~self.travelling) >> first.sender & 1)
 
 
 def sent_in(packets: Iterable[Packet], protocol: Protocol) -> list[Sent]:
@@ -52,6 +66,9 @@ class Observer:
     def damaged(self, packet: Packet, arrival: float) -> None:
         """A copy that is going to arrive then has been damaged."""
 
+    def fault(self, time: float) -> None:
+        """The state of a process, or its clock, is damaged now."""
+
 
 class Recorder(Observer):
     """Numbers the events of each process and hands each one on as it happens.
@@ -83,15 +100,12 @@ class Recorder(Observer):
 
     def sent(self, sent: Sent, time: float) -> None:
         first = sent.packets[0]
-        travelling = 0
-        for packet in sent.packets:
-            travelling |= packet.to
         self._event(
             first.sender,
             "send",
             time,
             first,
-            to=tuple(self._system.names(travelling)),
+            to=tuple(self._system.names(sent.travelling)),
             group=self._system.groups[first.group].name if first.group >= 0 else None,
             stamp_entries=sent.entries,
             stamp_bytes=sent.bytes,

@@ -114,7 +114,7 @@ class _Run:
 
     def _send(self, step: Step, sender: int) -> None:
         process = self._processes[sender]
-        self._names[sender, process.sent + 1] = step.message
+        self._names[sender, process.sent + process.put_off + 1] = step.message
         group = -1 if step.group is None else step.group
         self._follow(sender, process.send(step.targets, group), sending=True)
 
@@ -146,6 +146,8 @@ class _Run:
         self._follow(copy.target, outcome)
 
     def _tick(self, process: int, now: int) -> None:
+        if self._kind.clocked and now < self._clocks[process]:
+            raise BadInput(f"a clock that shows {self._clocks[process]} cannot go to {now}")
         outcome = self._processes[process].tick(now)
         self._clocks[process] = now
         self._follow(process, outcome)
@@ -174,7 +176,7 @@ class _Run:
                 self._copies.clear()
                 for copy in sorted(under_way, key=lambda c: (c.sent_at, c.packet.sender, c.target)):
                     self._receive(copy)
-            if not any(process.held() for process in self._processes):
+            if not any(process.held() or process.put_off for process in self._processes):
                 return
             if not (self._kind.nulls or self._kind.clocked):
                 return

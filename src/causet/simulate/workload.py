@@ -39,7 +39,7 @@ class Sending(NamedTuple):
     targets: Processes
     group: int
     delays: tuple[float, ...]
-    """for each target, in the order of `members`"""
+    """for each target but the sender, in the order of `members`"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,8 @@ class Workload:
     """messages per process and unit of time"""
     delay: Delay
     seed: int
+    own_copies: bool = False
+    """Whether every message is addressed to its sender, too."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.messages <= 10**9:
@@ -83,7 +85,8 @@ class Workload:
             else:
                 targets, x = only(self._other(sender, draw)), -1
             taken = tuple(self.delay(delays) for _ in range(targets.bit_count()))
-            yield Sending(time, sender, targets, x, taken)
+            own = only(sender) if self.own_copies else 0
+            yield Sending(time, sender, targets | own, x, taken)
 
     def _other(self, sender: int, draw: Random) -> int:
         links = self.system.links

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from causet.cli.shared.printing import print_json, say
 from causet.cli.shared.spark import session
 from causet.errors import BadInput, printable
+from causet.identity import source_of
 
 if TYPE_CHECKING:
     from causet.spark.streams.bucket import Wanted
@@ -54,7 +55,7 @@ def explain_held(
             if wanted is None:
                 found = sorted(every, key=_root_causes_first)[:most]
             else:
-                found = list(islice((each for each in every if each.name == wanted), most))
+                found = list(islice((each for each in every if _is_meant(each.name, wanted)), most))
             absent = (wait.wanted for each in found for wait in each.waits_for if not wait.held)
             elsewhere = came_elsewhere(spark, state, absent)
     now = time.time()
@@ -93,6 +94,13 @@ def explain_held(
     return FINE
 
 
+def _is_meant(name: str, wanted: str) -> bool:
+    """Whether a message is the one that was asked for: by its name, or by source and number, whatever run of
+    the source it is from."""
+    process, mark, number = name.rpartition(":")
+    return wanted in (name, f"{source_of(process)}{mark}{number}")
+
+
 def _name(wait: Wait, by_id: bool) -> str:
     return wait.wanted.source if by_id else f"{wait.wanted.source}:{wait.wanted.number}"
 
@@ -119,7 +127,7 @@ def _merge_held(state: Path, as_json: bool, master: str | None, conf: Mapping[st
     with session(master, conf, "reading", brief=True) as spark:
         from causet.spark.streams.held import merge_progress
 
-        held, bound, sources = merge_progress(spark, state)
+        held, bound, sources, _ = merge_progress(spark, state)
     slowest = sorted(sources.items(), key=lambda each: (each[1], each[0]))
     if as_json:
         print_json({"held": held, "released_up_to": bound, "sources": dict(sources)})

@@ -13,7 +13,7 @@ import click
 
 from causet.cli.shared.display import live_display
 from causet.cli.shared.inputs import report_option
-from causet.cli.shared.printing import json_option, say
+from causet.cli.shared.printing import json_option, say, warn
 from causet.cli.shared.spark import first_signal_noted, for_streams, session, spark_options
 from causet.cli.shared.trace import is_little
 from causet.errors import BadInput, printable
@@ -204,6 +204,12 @@ def say_more(result: Result) -> None:
         say(f"{place}: offsets {gap['from']} to {gap['to'] - 1} were gone and were skipped")
     for path, why in result.progress.unreadable.items():
         say(f"{printable(path)} cannot be read and was left out: {why}")
+
+
+def check_ticks(ticks: str, latest: int) -> None:
+    """Warn about times that are in the year 1970 if they are in µs, and of our days if they are in ms."""
+    if ticks == "us" and 10**11 < latest < 10**14:
+        warn(f"the times look like milliseconds (the latest is {latest}): if they are, use --ticks ms")
 
 
 def check_books(books: Books) -> None:

@@ -18,7 +18,10 @@ from causet.kernels.names import hashed, mixed, text_buffers
 
 DATA = ("data", "data_base64", "value")
 """Columns that hold the payload of a message."""
-ORDER = ("source", "sequence", "causaldeps", "deps", "causaldomain", "causaltime", "rc", "r")
+ORDER = (
+    *("source", "causalprocess", "process", "causalversion", "causaldomain"),
+    *("sequence", "causaldeps", "deps", "causaltime", "rc", "r"),
+)
 ORIGIN = ("receiver", "malformed", "key", "topic", "partition", "offset", "timestamp", "headers")
 """Columns about the order of a message and where it came from: they are not its payload."""
 BYTES = (

@@ -14,6 +14,7 @@ import numpy as np
 
 from causet.kernels.arrays import Array
 from causet.kernels.logs.chains import shortest_chains
+from causet.kernels.logs.own import own_copies
 from causet.kernels.logs.pages import processes_of
 from causet.spark.skeleton.skeleton import Skeleton
 from causet.spark.skeleton.task import Execution, Kernel
@@ -73,11 +74,13 @@ class ChainKernel(Kernel):
 
     def run(self, execution: Execution) -> Iterator[Sequence[Any]]:
         pages = execution.pages
+        own = own_copies(pages)
         inbox: tuple[int, Array] | None = None
         for delivery, send in self.wanted:
             me = pages.process_of(delivery)
             if inbox is None or inbox[0] != me:
-                inbox = me, execution.targets.for_process(me)
+                mine = own[(own >= pages.first[me]) & (own < pages.first[me + 1])]
+                inbox = me, np.union1d(execution.targets.for_process(me), mine)
             for number, (event, known) in enumerate(
                 shortest_chains(pages, delivery, send, inbox[1]), start=1
             ):

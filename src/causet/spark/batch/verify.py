@@ -16,10 +16,13 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from causet.check.agreement import Disagreement
 from causet.formats.execution import Fault
 from causet.kernels.arrays import Array
+from causet.kernels.logs.own import own_copies, with_own
 from causet.kernels.logs.pages import processes_of
 from causet.kernels.logs.verify import AGAIN, EARLY, NEVER, STRANGER, verify_columns
+from causet.spark.batch.agreement import contradictions
 from causet.spark.batch.chains import Step, chain_layers, smallest_chain
 from causet.spark.batch.findings import (
     FEW,
@@ -77,10 +80,16 @@ class Verdict:
     senders: dict[str, str]
     """who sent the messages in the chains"""
     faults: tuple[Fault, ...]
+    disagreements: tuple[Disagreement, ...] | None = None
+    """cycles in the union of all delivery orders, at most 100; None if that was not asked for"""
 
 
-def verify(events: DataFrame, chains: int = CHAINS) -> Verdict:
-    """Judge an execution; its events may stand in any order, in any number of partitions."""
+def verify(events: DataFrame, chains: int = CHAINS, one_order: bool = False) -> Verdict:
+    """Judge an execution; its events may stand in any order, in any number of partitions.
+
+    With `one_order` all processes must also deliver in one order, own copies that are delivered by events
+    included; deliveries without a send are left out.
+    """
     numbered, census = take_census(events, targets=True)
     kernel = VerifyKernel(census.processes, column_groups(census))
     with Skeleton(numbered, census, deliveries=True, keep=True) as skeleton:
@@ -88,8 +97,10 @@ def verify(events: DataFrame, chains: int = CHAINS) -> Verdict:
         counts = {name: findings.count(what) for name, what in KINDS.items()}
         early = findings.first_early(chains)
         layers = chain_layers(skeleton, early) if early else {}
+        cycles = contradictions(skeleton) if one_order else []
     on_chains = {step.send for each in layers.values() for steps in each.values() for step in steps}
-    ids = ids_of(numbered, census, [*findings.sends, *on_chains, *(send for _, send in early)])
+    in_cycles = (send for cycle in cycles for _, send in cycle)
+    ids = ids_of(numbered, census, [*findings.sends, *on_chains, *(send for _, send in early), *in_cycles])
     proofs = {}
     for delivery, send in early:
         end = Step(0, 0, census.process_of(send), send)
@@ -99,7 +110,7 @@ def verify(events: DataFrame, chains: int = CHAINS) -> Verdict:
     faults = log_faults(notes, numbered, census, kinds)
     counts["duplicates"] += notes.counts.get(UNSENT_AGAIN, 0)
     deliveries = notes.counts.get(DELIVERIES, 0)
-    bad = counts["violations"] or counts["duplicates"] or counts["strangers"]
+    bad = counts["violations"] or counts["duplicates"] or counts["strangers"] or cycles
     return Verdict(
         status=judged_status(bad, faults, deliveries),
         events=census.events,
@@ -114,6 +125,12 @@ def verify(events: DataFrame, chains: int = CHAINS) -> Verdict:
             ids[step.send]: census.processes[step.sender] for chain in proofs.values() for step in chain
         },
         faults=faults,
+        disagreements=tuple(
+            Disagreement(tuple(ids[send] for _, send in cycle), tuple(process for process, _ in cycle))
+            for cycle in cycles
+        )
+        if one_order
+        else None,
     )
 
 
@@ -159,9 +176,11 @@ class VerifyKernel(Kernel):
     def run(self, execution: Execution) -> Iterator[Sequence[Any]]:
         pages, targets = execution.pages, execution.targets
         names = pa.array([*self.processes, *targets.strangers], pa.string())
+        own = own_copies(pages)
         for senders in self.groups[execution.task :: execution.tasks]:
             ours = partial(_sent_by, senders, pages.first)
-            for found in verify_columns(pages, senders, targets.of(ours), len(names)):
+            addressed = with_own(targets.of(ours), own[ours(own)], pages.first)
+            for found in verify_columns(pages, senders, addressed, len(names)):
                 if len(found):
                     execution.notes.add(FINDINGS, len(found))
                     what, delivery, process, send, missing = found.T

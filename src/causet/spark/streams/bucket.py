@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from causet.delivery import AHEAD
+from causet.envelope import HEARTBEAT, MOST_SEQUENCE
 from causet.errors import BadInput, printable
 from causet.kernels.arrays import Array
 from causet.kernels.streams.block import Messages
@@ -26,7 +27,6 @@ from causet.kernels.streams.keys import key_of
 from causet.kernels.streams.marks import Marks, Store
 from causet.spark.streams.pack import FAULT, OWN, SIZE, from_blob, in_one_piece, text_column
 from causet.spark.streams.state import Segments, named_row
-from causet.stamp import HEARTBEAT, MOST_SEQUENCE
 from causet.status import (
     CONFLICTS,
     DELIVERED,
@@ -59,6 +59,7 @@ SELFISH = "depends on itself or on a later message of its source"
 FORGOTTEN = "came too late: it is not known any longer whether it was delivered"
 FAR = f"has a number more than {AHEAD:,} above the others of its source"
 CONFLICT = "has the number of another message of its source, with another id or data"
+ODD_VERSION = "has a causalversion that is not 1 or 2"
 _MISSING = pa.map_(pa.string(), pa.int64())
 
 
@@ -86,6 +87,13 @@ class Settings:
     """a row that is not a message ends the query"""
     most_bytes: int | None = None
     """what the sink takes of one message, if that is limited"""
+    process: tuple[str, ...] = ()
+    """columns of the identity under which a message is numbered, where rows have them: the first that has a
+    value counts, or else the source"""
+    version: str | None = None
+    """the column of the envelope's version, where rows have it"""
+    columns: tuple[str, ...] = ()
+    """all columns, in their order: rows that an earlier release read may have fewer"""
 
     @property
     def fixed(self) -> str:
@@ -194,7 +202,7 @@ class Bucket:
         at, which, number = self.holding.oldest_blocked()
         row = self.segments.taken(self.holding.place[at : at + 1])
         if which == NOWHERE:
-            name = row.column(self.settings.source)[0].as_py()
+            name = processes_of(row, self.settings)[0].as_py()
         else:
             name = causes_of(row, self.settings).name[which].as_py()
         return int(self.holding.arrival[at]), _wanted(row, 0, name, number, self.settings)
@@ -237,7 +245,7 @@ def _first_missed(rows: pa.Table, settings: Settings) -> Wanted | None:
 def _place_of(aside: pa.Table, settings: Settings) -> str:
     """Which row is not a message, and why: the first one of these."""
     first = aside.slice(0, 1).to_pylist()[0]
-    about = named_row(first, settings.source, settings.sequence, MALFORMED)
+    about = named_row(first, settings.source, *settings.process, settings.sequence, MALFORMED)
     return f"a row ({about or 'all of it null'}) {first['problem']}"
 
 
@@ -263,7 +271,7 @@ def _taken(table: pa.Table | None, settings: Settings, first_place: int) -> Take
         marks = np.empty(0, np.uint64)
         nothing = Messages(none, none, empty, np.zeros(1, np.int64), none, empty, empty, marks)
         return Taken(nothing, {}, nothing, 0)
-    receiver, name = receivers_of(table, settings), text_column(table.column(settings.source))
+    receiver, name = receivers_of(table, settings), processes_of(table, settings)
     domain = domains_of(table, settings)
     problems: dict[int, str] = {}
 
@@ -277,9 +285,14 @@ def _taken(table: pa.Table | None, settings: Settings, first_place: int) -> Take
             problems[row] = faults[row].as_py()
     nameless = receiver.is_null().to_numpy(zero_copy_only=False)
     refuse(nameless, f"has no {settings.by}")
-    sourceless = name.is_null().to_numpy(zero_copy_only=False)
+    sourceless = table.column(settings.source).is_null().to_numpy()
     refuse(sourceless, f"has no {settings.source}")
     unreadable = nameless | sourceless
+    if settings.version is not None and settings.version in table.column_names:
+        version = in_one_piece(table.column(settings.version))
+        odd = [each for each in version.unique().to_pylist() if str(each) not in ("1", "2", "None")]
+        if odd:
+            refuse(pc.is_in(version, pa.array(odd, version.type)).to_numpy(zero_copy_only=False), ODD_VERSION)
     if settings.parent is not None:
         number = np.ones(table.num_rows, np.int64)
     else:
@@ -347,6 +360,27 @@ def receivers_of(table: pa.Table, settings: Settings) -> pa.Array:
     return pa.DictionaryArray.from_arrays(nowhere, pa.array([ALL])).cast(pa.large_string())
 
 
+class Identified(Protocol):
+    """Settings that say which columns have the identity of a message's process."""
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def process(self) -> tuple[str, ...]: ...
+
+
+def processes_of(table: pa.Table, settings: Identified) -> pa.Array:
+    """The identities under which the messages are numbered."""
+    names = [name for name in settings.process if name in table.column_names]
+    found = text_column(table.column(names.pop(0) if names else settings.source))
+    for name in (*names, settings.source):
+        if not found.null_count:
+            break
+        found = pc.coalesce(found, text_column(table.column(name)))
+    return found
+
+
 def domains_of(table: pa.Table, settings: Settings) -> pa.Array | None:
     """The domains within which the messages are numbered, if they have some."""
     if settings.domain is None:
@@ -364,7 +398,7 @@ def _with_results(rows: Segments, outcome: Outcome, settings: Settings) -> pa.Ta
     table = rows.taken(outcome.place)
     if outcome.missing:
         missing: list[dict[str, int]] = [{} for _ in range(table.num_rows)]
-        names, causes = text_column(table.column(settings.source)), causes_of(table, settings)
+        names, causes = processes_of(table, settings), causes_of(table, settings)
         for turn, which, number in outcome.missing:
             own = which == NOWHERE
             name = (names[turn] if own else causes.name[causes.begin[turn] + which]).as_py()
@@ -403,9 +437,10 @@ def _with_problems(rows: Segments, problems: Mapping[int, str], settings: Settin
 
 def _finished(table: pa.Table, settings: Settings, *added: pa.Array) -> pa.Table:
     receiver = receivers_of(table, settings).cast(pa.string())
-    kept = table.select(
-        [name for name in table.column_names if not name.startswith(OWN) and name not in ADDED]
-    )
+    for lacking in (name for name in settings.columns if name not in table.column_names):
+        table = table.append_column(lacking, pa.nulls(table.num_rows, pa.string()))
+    names = settings.columns or table.column_names
+    kept = table.select([name for name in names if not name.startswith(OWN) and name not in ADDED])
     for name, column in zip(ADDED, (receiver, *added), strict=True):
         kept = kept.append_column(name, column)
     return kept

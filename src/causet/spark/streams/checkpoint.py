@@ -204,13 +204,26 @@ class Checkpoint:
 
     def pending(self) -> int | None:
         """The batch that was planned and not committed, if there is one: Spark runs it again."""
-        planned = max(_numbers(self.spark / "offsets"), default=-1)
+        planned = self.last_planned()
         committed = max(_numbers(self.spark / "commits"), default=-1)
         return planned if planned > committed else None
 
+    def last_planned(self) -> int:
+        """The last batch that was planned; -1 before the first."""
+        return max(_numbers(self.spark / "offsets"), default=-1)
+
+    def offsets_of(self, batch: int) -> dict[str, Any]:
+        """The offsets up to which a planned batch reads a topic; none of a batch that is not known."""
+        return _source_offset(self.spark / "offsets" / str(batch))
+
     def files_of(self, batch: int) -> list[Path]:
         """The files of messages that a planned batch reads, by Spark's log of them."""
-        first, last = (_log_offset(self.spark / "offsets" / str(each)) for each in (batch - 1, batch))
+        return self.files_between(batch - 1, batch)
+
+    def files_between(self, after: int, batch: int) -> list[Path]:
+        """The files that batches up to `batch` read, and those up to `after` did not; -1 for before the
+        first."""
+        first, last = (_log_offset(self.spark / "offsets" / str(each)) for each in (after, batch))
         found: dict[Path, None] = {}
         home = self.spark / "sources" / "0"
         logs = [
@@ -274,12 +287,17 @@ class Checkpoint:
                     (self.folder / "verdicts" / f"{batch}.json").unlink()
 
     def end(self, now: int) -> None:
-        """Record that the patience of everything that came until this time, in ms, has ended."""
+        """Record that everything that came until this time, in ms, is in a batch that was planned."""
         self._signal(now, str(now))
 
     def wake(self, now: int) -> None:
         """Let a batch run in every bucket, though nothing came: settings have changed what may leave."""
         self._signal(now, "null")
+
+    def forget_end(self, now: int) -> None:
+        """Remove what `end` recorded, once the batch that read it is committed."""
+        with suppress(OSError):
+            (self.ends / f"{now}.json").unlink()
 
     def _signal(self, now: int, ended: str) -> None:
         self.ends.mkdir(parents=True, exist_ok=True)
@@ -296,8 +314,14 @@ def _numbers(folder: Path) -> list[int]:
 
 def _log_offset(file: Path) -> int:
     """Up to where the files of the first source belong to a batch, in Spark's log of them; -1 for none."""
+    return int(_source_offset(file).get("logOffset", -1))
+
+
+def _source_offset(file: Path) -> dict[str, Any]:
+    """The offset of the first source, the messages, in Spark's log of a batch."""
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    return int(json.loads(lines[2])["logOffset"]) if len(lines) > 2 and lines[2] != "-" else -1
+    found: dict[str, Any] = json.loads(lines[2]) if len(lines) > 2 and lines[2] != "-" else {}
+    return found
 
 
 def read_checkpoint(folder: Path) -> dict[str, Any] | None:

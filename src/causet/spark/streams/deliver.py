@@ -25,6 +25,7 @@ from pyspark.sql import types as T
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from causet.durations import milliseconds
+from causet.envelope import DOMAIN, MOST_SEQUENCE
 from causet.errors import BadInput, quote
 from causet.kernels.streams.holding import Holding
 from causet.spark.columns import quoted
@@ -33,7 +34,6 @@ from causet.spark.streams.bucket import (
     ADDED,
     ALL,
     COUNTS,
-    MALFORMED,
     NUMBER,
     RECEIVER,
     Bucket,
@@ -41,14 +41,17 @@ from causet.spark.streams.bucket import (
     receivers_of,
 )
 from causet.spark.streams.held import how_many_held
+from causet.spark.streams.message_columns import (
+    column_of_version,
+    columns_of_identity,
+    columns_of_order,
+)
 from causet.spark.streams.pack import (
     BUCKET,
     ENDED,
-    FAULT,
     OWN,
     PACKED,
     ROWS,
-    SIZE,
     Batches,
     Blobs,
     Pack,
@@ -57,7 +60,6 @@ from causet.spark.streams.pack import (
 )
 from causet.spark.streams.parquet import Messages, buckets_of
 from causet.spark.streams.state import ROWS_OF_SEGMENT, SEGMENT, Holder, as_blobs, use_rocks
-from causet.stamp import DOMAIN, MOST_SEQUENCE
 from causet.status import POLICIES, READ, WAIT
 
 BUCKETS = 64
@@ -90,8 +92,10 @@ def deliver(
 ) -> Deliver:
     """Deliver messages in causal order, for `messages.transform(deliver(…))`.
 
-    The messages have the columns `source`, `sequence` and `deps` (packed bytes or a map source → sequence) or
-    `causaldeps` (the same as JSON); or, with `parent`, the columns `id` and the one that `parent` names.
+    The messages have the columns `source`, `sequence` and `deps` (packed bytes or a map process → number) or
+    `causaldeps` (the same as JSON); or, with `parent`, the columns `id` and the one that `parent` names. The
+    process, under which messages are numbered, stands in `causalprocess` or in `process`; where that is null,
+    or there is no such column, it is the source.
 
     :param missing: what to do about a cause that does not come: `wait`, `flag` or `divert`.
     :param patience: for `flag` and `divert`, how long a message waits: `"10 minutes"`, or seconds. The end of
@@ -102,7 +106,7 @@ def deliver(
     :param buckets: the number of buckets of state, over which receivers are spread; fixed for a checkpoint.
     :param most_held: the maximum number of messages that one bucket holds; above it the query ends with an
         error.
-    :param lost: messages that will never come, as (source, sequence); with `parent`, (id, 1). What waits for
+    :param lost: messages that will never come, as (process, number); with `parent`, (id, 1). What waits for
         one of them is delivered and flagged. They are remembered.
     :param strict: end with an error at a row that is not a message, instead of diverting it.
     :param most_bytes: the largest message that the sink takes; the column `__causet_size` has the size of
@@ -209,9 +213,9 @@ class Deliver:
         """The messages, with other names for columns that have the name of one that is added; the settings
         for them; and these names."""
         whole, renamed = Messages.of(messages).without_clashes([name for name in ADDED if name != self.by])
-        rows = whole.rows
         by, parent = (None if name is None else renamed.get(name, name) for name in (self.by, self.parent))
-        source, sequence, causes = _columns(rows, by, parent)
+        rows = whole.rows
+        source, sequence, causes = columns_of_order(rows, by, parent)
         text = by is not None and isinstance(rows.schema[by].dataType, T.StringType)
         numbered = parent is None and DOMAIN in rows.columns
         patience, horizon = self._milliseconds()
@@ -231,45 +235,11 @@ class Deliver:
             lost=self.lost,
             strict=self.strict,
             most_bytes=self.most_bytes,
+            process=() if parent is not None else columns_of_identity(rows),
+            version=column_of_version(rows),
+            columns=tuple(rows.columns),
         )
         return whole, settings, renamed
-
-
-def _columns(messages: DataFrame, by: str | None, parent: str | None) -> tuple[str, str, str | None]:
-    """The columns of source, sequence and causes; BadInput if one is missing, or has an unsuitable type."""
-    names = messages.columns
-    theirs = [name for name in names if name != MALFORMED and not name.startswith(OWN)]
-    for name in names:
-        if name.startswith(OWN) and name not in (FAULT, SIZE):
-            raise BadInput(f"column name {quote(name)} is reserved: causet uses names that begin with {OWN}")
-
-    def need(name: str, kinds: tuple[type, ...], words: str) -> str:
-        if name not in names:
-            raise BadInput(f"messages need a column {quote(name)}; there are {', '.join(theirs)}")
-        if not isinstance(messages.schema[name].dataType, kinds):
-            raise BadInput(
-                f"column {quote(name)} must be {words}, not {messages.schema[name].dataType.simpleString()}"
-            )
-        return name
-
-    if by is not None:
-        need(by, (T.StringType, T.IntegralType), "a string")
-    if parent is not None:
-        need("id", (T.StringType,), "a string")
-        need(parent, (T.StringType, T.ArrayType), "a string or a list of strings")
-        return "id", "id", parent
-    need("source", (T.StringType,), "a string")
-    need("sequence", (T.IntegralType, T.StringType), "a string or a 64-bit integer")
-    if "deps" in names:
-        return (
-            "source",
-            "sequence",
-            need("deps", (T.BinaryType, T.MapType), "packed bytes or a map source → sequence"),
-        )
-    if "causaldeps" in names:
-        return "source", "sequence", need("causaldeps", (T.StringType,), "a JSON string")
-    columns = f"{quote('deps')} or {quote('causaldeps')}"
-    raise BadInput(f"messages need a column {columns}; there are {', '.join(theirs)}")
 
 
 # ---------------------------------------------------------------- the pipeline

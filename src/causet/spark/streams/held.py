@@ -15,10 +15,18 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from causet.kernels.streams.holding import Holding
-from causet.spark.streams.bucket import Settings, Wanted, causes_of, domains_of, receivers_of
+from causet.spark.streams.bucket import (
+    Settings,
+    Wanted,
+    causes_of,
+    domains_of,
+    processes_of,
+    receivers_of,
+)
 from causet.spark.streams.merge.memory import NEVER, Memory
-from causet.spark.streams.pack import from_blob, text_column
-from causet.spark.streams.state import ROW_MASK, SEGMENT_BITS
+from causet.spark.streams.merge.memory import VERSION as MERGE_VERSION
+from causet.spark.streams.pack import from_blob
+from causet.spark.streams.state import ROW_MASK, SEGMENT_BITS, VERSION, check_version
 
 
 class Wait(NamedTuple):
@@ -37,7 +45,7 @@ class Held:
 
     receiver: str
     name: str
-    """`source:sequence`, or its id"""
+    """`process:sequence`, or its id"""
     since: int
     """when it came, in ms"""
     waits_for: list[Wait]
@@ -62,14 +70,16 @@ def _heads(spark: SparkSession, checkpoint: Path) -> Iterator[tuple[int, Holding
         yield bucket, Holding.from_bytes(memory)
 
 
-def _memories(spark: SparkSession, checkpoint: Path) -> Iterator[tuple[int, bytes]]:
-    """The buckets, with what each remembers; none before the first batch is committed."""
+def _memories(spark: SparkSession, checkpoint: Path, version: int = VERSION) -> Iterator[tuple[int, bytes]]:
+    """The buckets, with what each remembers; none before the first batch is committed. BadInput if that is of
+    another version."""
     try:
         heads = _state(spark, checkpoint, "head")
         heads.schema  # noqa: B018 (Spark Connect looks at the state only now)
     except PySparkException:
         return
     for row in heads.select("key", "value").collect():
+        check_version(row["value"]["version"], version)
         yield row["key"][0], row["value"]["memory"]
 
 
@@ -91,7 +101,7 @@ def _of_bucket(holding: Holding, segments: dict[int, pa.Table], settings: Settin
     for at in np.argsort(holding.arrival, kind="stable").tolist():
         place = int(holding.place[at])
         row = segments[place >> SEGMENT_BITS].slice(place & ROW_MASK, 1)
-        source = text_column(row.column(settings.source))[0].as_py()
+        process = processes_of(row, settings)[0].as_py()
         number = int(holding.number[at])
         causes = causes_of(row, settings)
 
@@ -101,7 +111,7 @@ def _of_bucket(holding: Holding, segments: dict[int, pa.Table], settings: Settin
 
         unmet: list[tuple[str, int, int]] = []
         if not previous[at]:
-            unmet.append((source, number - 1, int(holding.stream[at])))
+            unmet.append((process, number - 1, int(holding.stream[at])))
         begin = int(holding.cause_begin[at])
         for which in range(begin, int(holding.cause_begin[at + 1])):
             if not delivered[which]:
@@ -111,7 +121,7 @@ def _of_bucket(holding: Holding, segments: dict[int, pa.Table], settings: Settin
         for name, which, stream in unmet:
             wanted = Wanted(receiver, domain, name, which)
             waits.append(Wait(wanted, (stream, which) in here, holding.is_noted(wanted.key(), which)))
-        message = source if settings.parent is not None else f"{source}:{number}"
+        message = process if settings.parent is not None else f"{process}:{number}"
         yield Held(receiver, message, int(holding.arrival[at]), waits)
 
 
@@ -141,15 +151,18 @@ class MergeProgress(NamedTuple):
     """up to where messages were released"""
     sources: Mapping[str, int] = MappingProxyType({})
     """how far each source is: its largest r"""
+    oldest: int | None = None
+    """the smallest r + c of what is held"""
 
 
 def merge_progress(spark: SparkSession, checkpoint: Path) -> MergeProgress:
     """How far a merge has come, by its state."""
-    held, bound, progress = 0, NEVER, dict[str, int]()
-    for _, data in _memories(spark, checkpoint):
+    held, bound, progress, oldest = 0, NEVER, dict[str, int](), list[int]()
+    for _, data in _memories(spark, checkpoint, MERGE_VERSION):
         memory = Memory.from_bytes(data)
         held += len(memory.place)
+        oldest += [int(memory.held["rc"].min())] if len(memory.place) else []
         bound = max(bound, memory.bound)
         for name, r in zip(memory.names, memory.progress.tolist(), strict=True):
             progress[name] = max(r, progress.get(name, NEVER))
-    return MergeProgress(held, None if bound == NEVER else bound, progress)
+    return MergeProgress(held, None if bound == NEVER else bound, progress, min(oldest, default=None))

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from causet.envelope import PROCESS, VERSION_NAME
 from causet.errors import quote
 from causet.spark.columns import input_names, quoted
 from causet.spark.streams.bucket import MALFORMED
@@ -29,13 +30,17 @@ MOST_SHOWN = 40
 """Characters of a value that is shown in a sentence."""
 KEY = "causet.key"
 """In the metadata of a column: its name in the lines, where that is another one."""
-TEXTS = frozenset({"source", "causaldeps", "causaltime", "causaldomain", "id", "type"})
-NUMBERS = frozenset({"sequence", "rc", "r"})
+TEXTS = frozenset({"source", PROCESS, "causaldeps", "causaltime", "causaldomain", "id", "type"})
+NUMBERS = frozenset({VERSION_NAME, "sequence", "rc", "r"})
+ALWAYS = (VERSION_NAME, PROCESS)
+"""Attributes that are read although no line had them when the query began: without them a message of another
+version, or of another run of its source, would be taken for something that it is not."""
 _LINE, _RAW = f"{OWN}line", f"{OWN}raw"
 
 
 def columns_in(lines: DataFrame) -> T.StructType:
-    """The columns of the JSON objects among the lines, as Spark finds them, with `malformed` at the end.
+    """The columns of the JSON objects among the lines, as Spark finds them, with those of
+    `ALWAYS`, and `malformed` at the end.
 
     A known column whose values are not all of a kind that fits is read as strings: then only the row of a
     value that does not fit is refused.
@@ -55,7 +60,14 @@ def columns_in(lines: DataFrame) -> T.StructType:
         T.StructField(renamed.get(key, key), kind, metadata={KEY: key} if key in renamed else None)
         for key, kind in kinds.items()
     ]
-    return T.StructType([*fields, T.StructField(MALFORMED, T.StringType())])
+    return with_identity(T.StructType([*fields, T.StructField(MALFORMED, T.StringType())]))
+
+
+def with_identity(schema: T.StructType) -> T.StructType:
+    """The columns, with those of `ALWAYS` that they lack before `malformed`."""
+    missing = [T.StructField(name, T.StringType()) for name in ALWAYS if name not in schema.names]
+    end = schema.names.index(MALFORMED) if MALFORMED in schema.names else len(schema.names)
+    return T.StructType([*schema.fields[:end], *missing, *schema.fields[end:]])
 
 
 def fits(field: T.StructField) -> bool:
@@ -68,6 +80,7 @@ def parsed(lines: DataFrame, schema: T.StructType) -> DataFrame:
     """The lines as rows with the columns of the schema, and `FAULT`. Lines have the column `value`; what else
     they have (columns that come from the names of folders) is kept."""
     beside = [name for name in lines.columns if name != VALUE]
+    schema = with_identity(schema)  # a checkpoint of an earlier release may have none
     fields = [
         field
         for field in schema.fields

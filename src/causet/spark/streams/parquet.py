@@ -24,6 +24,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 from xxhash import xxh64_intdigest
 
+from causet.envelope import PROCESS, VERSION_NAME
 from causet.errors import BadInput, quote, reason
 from causet.files import unwritable
 from causet.kernels.arrays import Array
@@ -167,6 +168,7 @@ def rows_of(path: Path, schema: pa.Schema) -> Batches:
     path.open("rb").close()  # Python's error is plainer
     with pq.ParquetFile(path, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as file:
         there = file.schema_arrow
+        _check_identity(there, schema)
         wanted = [field.name for field in schema if field.name in there.names]
         for name in wanted:
             _check_type(there.field(name), schema.field(name).type)
@@ -176,6 +178,17 @@ def rows_of(path: Path, schema: pa.Schema) -> Batches:
                 for field in schema
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)  # with the types of the schema
+
+
+def _check_identity(there: pa.Schema, schema: pa.Schema) -> None:
+    """ArrowTypeError if a file has a column without which its messages would be taken for others, and the
+    query began without that."""
+    for name in (VERSION_NAME, PROCESS):
+        if name in there.names and name not in schema.names:
+            raise pa.ArrowTypeError(
+                f"it has a column {quote(name)}, and the files had none when the query began: begin with a "
+                "new checkpoint"
+            )
 
 
 def why_unreadable(error: Exception) -> str:

@@ -38,16 +38,18 @@ from causet.spark.streams.file_source import (
     schema_of,
     schema_text,
 )
+from causet.spark.streams.held import merge_progress
 from causet.spark.streams.json_lines import key_of
 from causet.spark.streams.kafka.client import RETRY, Address
 from causet.spark.streams.kafka.gaps import read_gaps
 from causet.spark.streams.kafka.sink import BESIDE, KafkaSink
 from causet.spark.streams.kafka.source import PER_BATCH as MESSAGES_PER_BATCH
-from causet.spark.streams.kafka.source import read_kafka
+from causet.spark.streams.kafka.source import KafkaReader, read_kafka
 from causet.spark.streams.merge.merge import Merge
 from causet.spark.streams.pack import OWN, SIZE, Blobs
 from causet.spark.streams.parquet import Messages
 from causet.spark.streams.running import Progress, now_ms, run
+from causet.spark.streams.ticks import FileReading, Reading, Ticks, TopicReading
 from causet.spark.streams.verdicts import examine, unreadable_rows
 from causet.status import READ, SKIPPED
 
@@ -170,6 +172,13 @@ class Query:
         rows = arriving(spark, path, self.form, self.schema, per_batch, without=without)
         return Messages(with_size(rows) if limited else rows)
 
+    def reading(self) -> Reading:
+        """How much of the source is in batches."""
+        if isinstance(self.source, Path):
+            return FileReading(self.source, self.kept, self.asked.per_batch)
+        about = {"servers": self.source.servers, "topics": ",".join(self.source.topics)}
+        return TopicReading(KafkaReader({**about, "per_batch": str(MESSAGES_PER_BATCH)}), self.kept)
+
     def blobs(self, spark: SparkSession, settings: Mapping[str, Any], messages: Messages) -> Blobs:
         """What becomes of the messages, with these settings."""
         ends = spark.readStream.schema("ended long").json(f"file:{self.kept.ends.resolve()}")
@@ -204,9 +213,11 @@ class Query:
         kept.prune()
         if transform.wakes:
             kept.wake(now_ms())
+        began = now_ms()
         runs.to_the_end(blobs if pending is None else None)
         if transform.ends_with_input and not asked.follow:
-            kept.end(now_ms())
+            # A clock counts up to when the run began: of what came later, some may not be read.
+            kept.end(began if isinstance(transform, Merge) else now_ms())
             runs.to_the_end()
         gaps = [gap for gap in read_gaps(kept.folder) if gap not in known]
         counts = {**progress.counts, READ: progress.taken}
@@ -261,7 +272,7 @@ class Runs:
         while True:
             try:
                 blobs = planned or query.blobs(self.spark, settings, query.messages(self.spark))
-                self._run(blobs, query.asked.follow, leaves=self.leaves)
+                self._run(blobs, query.asked.follow, leaves=self.leaves, ticks=self._ticks())
                 return
             except Exception as error:
                 planned = None
@@ -290,6 +301,20 @@ class Runs:
     def _run(self, blobs: Blobs, follow: bool, **how: Any) -> None:
         query = self.query
         run(blobs, query.target, query.kept, follow, query.progress, self.show, before=self._check, **how)
+
+    def _ticks(self) -> Ticks | None:
+        """The clock that releases messages of a source that is followed, if that is asked for."""
+        query, transform = self.query, self.query.asked.transform
+        if not (isinstance(transform, Merge) and transform.by_clock and query.asked.follow):
+            return None
+        epsilon, delta, _ = transform.in_ticks()
+        before = merge_progress(self.spark, query.kept.spark)
+
+        def standing() -> tuple[int, int | None]:
+            known = query.progress if query.progress.held is not None else before
+            return known.held or 0, known.oldest
+
+        return Ticks(query.reading(), query.kept, delta + epsilon, standing)
 
     def _check(self, batch: int) -> None:
         if isinstance(self.query.source, Path):

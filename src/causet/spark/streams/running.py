@@ -17,6 +17,7 @@ from pyspark.sql.types import BinaryType
 from causet.spark.streams.books import OBSERVED
 from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.pack import Blobs
+from causet.spark.streams.ticks import Ticks
 from causet.status import DUPLICATES, HEARTBEATS, READ, REFUSED, SKIPPED
 
 MOST_BATCHES = 1000
@@ -113,12 +114,14 @@ def run(
     alone: bool = False,
     before: Callable[[int], None] = lambda batch: None,
     leaves: Callable[[], bool] = lambda: False,
+    ticks: Ticks | None = None,
 ) -> None:
     """Run the query until all that is there is read; or, if it follows, until it leaves, or it fails.
 
     With `alone`, only the batch that was planned and not committed is run, with `more` rows, if any. `before`
     is called with the number of each batch that is about to be written, and may refuse it. Once `leaves`
-    returns True, the batch that is being written is the last one.
+    returns True, the batch that is being written is the last one. `ticks` is the clock that releases, if one
+    does.
     """
     learned = _Learned(progress)
     left: list[int] = []
@@ -131,6 +134,8 @@ def run(
             raise _Left
         before(batch)
         sink.write(replace(blobs, frame=frame if more is None else _with_more(frame, more)), batch)
+        if ticks is not None:
+            ticks.batch_written(batch)
 
     writer = blobs.frame.writeStream.foreachBatch(write).option(
         "checkpointLocation", f"file:{checkpoint.spark.resolve()}"
@@ -141,6 +146,8 @@ def run(
         writer = writer.trigger(processingTime=TRIGGER)
     else:
         writer = writer.trigger(availableNow=True)
+    if ticks is not None:
+        ticks.begin()
     query = writer.start()
     learned.query = query
     try:
@@ -148,6 +155,8 @@ def run(
             ended = query.awaitTermination(LOOK)  # type: ignore[arg-type]
             learned.look()
             show(progress)
+            if ticks is not None:
+                ticks.look()
             if ended or (leaves() and not query.status["isTriggerActive"]):
                 return
     except PySparkException:

@@ -22,7 +22,7 @@ from causet.kernels.streams.marks import Store
 from causet.spark.streams.pack import OUT_BYTES, OUT_ROWS, from_blob, to_blob
 
 VERSION = 2
-"""Of the state. Any other version is refused."""
+"""Of the state of `deliver`. Any other version is refused."""
 HEAD = (
     T.StructType()
     .add("version", T.IntegerType())
@@ -68,8 +68,9 @@ class Segments:
         tables = [self._segment(int(each)) for each in which]
         if len(tables) == 1:
             return tables[0].take(pa.array(rows))
-        # Those that came when the session had another time zone say so in the types of their columns.
-        tables = [table.cast(tables[-1].schema) for table in tables]
+        # Those that came when the session had another time zone say so in the types of their columns, and
+        # those that an earlier release read may have fewer.
+        tables = [_fitted(table, tables[-1].schema) for table in tables]
         begins = np.concatenate([[0], np.cumsum([table.num_rows for table in tables])])
         return pa.concat_tables(tables).take(pa.array(begins[np.searchsorted(which, segments)] + rows))
 
@@ -94,13 +95,29 @@ class Segments:
         self._chunk = None
 
 
+def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    for field in schema:
+        if field.name not in table.column_names:
+            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+    return table.select(schema.names).cast(schema)
+
+
+def check_version(found: int, read: int) -> None:
+    """BadInput if state is of another version than the one that is read."""
+    if found != read:
+        raise BadInput(
+            f"this checkpoint has state of version {found}, and this release reads version {read}: let the "
+            "release that wrote it run until nothing is held, then begin with a new checkpoint and a new sink"
+        )
+
+
 class Holder(StatefulProcessor):
     """A stateful operator of one bucket: bytes that it remembers, and segments of rows."""
 
-    def __init__(self, fixed: str) -> None:
+    def __init__(self, fixed: str, version: int = VERSION) -> None:
         self.fixed = fixed
         """what cannot change between runs of the same checkpoint"""
-        self.version = VERSION
+        self.version = version
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._head = handle.getValueState("head", HEAD)
@@ -112,12 +129,7 @@ class Holder(StatefulProcessor):
         if saved is None:
             return None, Segments(self._rows, 0)
         version, fixed, segment, memory = saved
-        if version != self.version:
-            raise BadInput(
-                f"this checkpoint has state of version {version}, and this release reads version "
-                f"{self.version}: let the release that wrote it run until nothing is held, then begin with a "
-                "new checkpoint"
-            )
+        check_version(version, self.version)
         if fixed != self.fixed:
             raise BadInput(
                 f"this checkpoint was made with {fixed}, and this query has {self.fixed}: go on with the "

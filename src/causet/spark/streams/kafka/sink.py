@@ -41,7 +41,7 @@ from causet.spark.streams.kafka.transaction import (
 from causet.spark.streams.pack import OWN, Blobs
 from causet.status import DIVERTED
 
-PLACE = ("source", "id", "sequence", "topic", "partition", "offset", "file", "line")
+PLACE = ("source", "causalprocess", "id", "sequence", "topic", "partition", "offset", "file", "line")
 """Columns that say which message it was, and where it stood."""
 OWNER_KEY = b"owner"
 CLAIMING = 30.0

@@ -45,7 +45,10 @@ from causet.spark.streams.kafka.rows import SCHEMA, batch_of
 from causet.spark.streams.pack import FAULT, SIZE
 
 FORMAT = "causet-kafka"
-ATTRIBUTES = ("id", "source", "type", "sequence", "causaldeps", "causaltime", "causaldomain")
+ATTRIBUTES = (
+    *("id", "source", "type", "sequence"),
+    *("causalversion", "causalprocess", "causaldomain", "causaldeps", "causaltime"),
+)
 PER_BATCH = 1_000_000
 Offsets = dict[str, Any]
 """`topic:partition` → the next offset to be read; `topic` → the id of the topic."""

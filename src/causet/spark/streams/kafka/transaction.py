@@ -40,6 +40,8 @@ from causet.status import DIVERTED
 Headers = list[tuple[str, Any]]
 
 OURS = "causet_"
+ENVELOPE = ("source", "causalprocess", "id", "sequence")
+"""What says which message it was, and stood in its envelope."""
 OVERHEAD = 128
 """Bytes that a record takes beside its key, value and headers, at most."""
 MARGIN = 2048
@@ -239,7 +241,7 @@ class Transaction:
         why = f"topic {self.topic} takes {self.largest} bytes: the value of {size} bytes is left out"
         problem = "; ".join([*([_short(results["problem"])] if results.get("problem") else ()), why])
         told: Headers = [
-            (f"ce_{name}" if name in ("source", "id", "sequence") else f"{OURS}{name}", _short(value))
+            (f"ce_{name}" if name in ENVELOPE else f"{OURS}{name}", _short(value))
             for name, value in place.items()
         ]
         results = {name: _short(value) for name, value in results.items() if name not in ("missing", *place)}
@@ -257,7 +259,10 @@ class Transaction:
             except BufferError:
                 producer.poll(0.1)
             except client().KafkaException as error:
-                if error.args[0].code() != client().KafkaError.MSG_SIZE_TOO_LARGE:
+                code = error.args[0].code()
+                if code == client().KafkaError._FATAL:
+                    producer.begin_transaction()  # refused with what was fatal, such as being fenced
+                if code != client().KafkaError.MSG_SIZE_TOO_LARGE:
                     raise
                 return False
 

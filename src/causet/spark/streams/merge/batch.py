@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from causet.envelope import DOMAIN
 from causet.spark.columns import quoted
 from causet.spark.streams.merge.rows import (
     ALL,
     CODE,
-    DOMAIN,
     IS_BEAT,
     POSITION,
     PROBLEM,
@@ -21,6 +21,7 @@ from causet.spark.streams.merge.rows import (
     problem_with,
     problems,
 )
+from causet.spark.streams.message_columns import columns_of_identity
 from causet.spark.streams.pack import FAULT, OWN
 from causet.status import BEAT, DELIVERED, DIVERTED
 
@@ -41,7 +42,9 @@ def sorted_rows(stamped: DataFrame, times: Times, names: Iterable[str], epsilon:
     edges, sizes = _parts(counts)
     part = F.when(code.isNotNull(), len(sizes)).otherwise(_which(rc, edges, 0, len(edges)))
     offsets = [sum(sizes[:number]) for number in range(len(sizes) + 1)]
-    order = [rc, F.col(times.r), F.col("source").cast("string"), F.col(times.sequence)]
+    identity = [name for name in (*columns_of_identity(stamped), "source") if name in stamped.columns]
+    process = F.coalesce(*(F.col(name).cast("string") for name in identity))
+    order = [rc, F.col(times.r), process, F.col(times.sequence)]
     if DOMAIN in stamped.columns:
         order.append(F.coalesce(F.col(DOMAIN).cast("string"), F.lit(ALL)))
     inside = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1))

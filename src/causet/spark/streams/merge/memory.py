@@ -12,12 +12,16 @@ from causet.spark.streams.pack import from_blob, to_blob
 
 NEVER = -(2**62)
 """A time before all others."""
-KEYS = ("rc", "r", "source", "sequence", "domain")
-"""What a message is known and ordered by: its source by its number in `Memory.names`, its domain by the one
-in `Memory.domains`."""
+VERSION = 3
+"""Of the state of a merge: times are in µs."""
+KEYS = ("rc", "r", "process", "sequence", "domain")
+"""What a message is known and ordered by: its process by its number in `Memory.processes`, its domain by the
+one in `Memory.domains`. A clock gives no two messages of a process the same rc; only those of version 1 need
+the rest. A heartbeat has the sequence 0."""
 PRINT = "print"
 """The fingerprint of its id and payload: two messages with the same keys are the same one only if that is."""
 KEPT = (*KEYS, PRINT)
+NAMES = ("names", "processes", "domains")
 
 
 def nothing() -> Array:
@@ -41,13 +45,15 @@ class Memory:
     lowest: int = NEVER
     """before the first release: the smallest r + c of all messages"""
     held: dict[str, Array] = field(default_factory=_no_keys)
-    """the messages that are held"""
+    """the messages and heartbeats that are held"""
     place: Array = field(default_factory=nothing)
     """where their rows are"""
     released: dict[str, Array] = field(default_factory=_no_keys)
     """messages that were released lately, by which duplicates are recognised"""
-    domains: list[str] = field(default_factory=list)
+    processes: list[str] = field(default_factory=list)
     """of those that are held or were released lately"""
+    domains: list[str] = field(default_factory=list)
+    """of the same"""
 
     def numbers(self, names: list[str]) -> Array:
         """The numbers of these sources; new ones are taken in, in the order of their names."""
@@ -56,16 +62,23 @@ class Memory:
         self.progress = np.concatenate([self.progress, new])
         return found
 
-    def forget_domains(self) -> None:
-        """Forget domains without a message, so that invented ones do not stay."""
-        if len(self.domains) < 2:
-            return
+    def forget_names(self) -> None:
+        """Forget processes and domains without a message: every start of a producer may be a new process, and
+        invented ones must not stay."""
+        self.processes = self._used("process", self.processes)
+        self.domains = self._used("domain", self.domains)
+
+    def _used(self, key: str, names: list[str]) -> list[str]:
+        """Those of the names that are still used, under new numbers."""
+        if len(names) < 2:
+            return names
         there = (self.held, self.released)
-        used = np.unique(np.concatenate([each["domain"] for each in there]))
-        if len(used) < len(self.domains):
-            self.domains = [self.domains[number] for number in used.tolist()]
-            for each in there:
-                each["domain"] = np.searchsorted(used, each["domain"])
+        used = np.unique(np.concatenate([each[key] for each in there]))
+        if len(used) == len(names):
+            return names
+        for each in there:
+            each[key] = np.searchsorted(used, each[key])
+        return [names[number] for number in used.tolist()]
 
     def to_bytes(self) -> bytes:
         arrays = {"progress": self.progress, "place": self.place}
@@ -73,8 +86,8 @@ class Memory:
             arrays |= {f"{name} {key}": each[key] for key in KEPT}
         arrays["plain"] = np.array([self.bound, self.lowest])
         columns = {name: pa.array([array], pa.list_(pa.int64())) for name, array in arrays.items()}
-        for name, texts in (("names", self.names), ("domains", self.domains)):
-            columns[name] = pa.array([texts], pa.list_(pa.string()))
+        for name in NAMES:
+            columns[name] = pa.array([getattr(self, name)], pa.list_(pa.string()))
         return to_blob(pa.table(columns))
 
     @classmethod
@@ -89,9 +102,9 @@ class Memory:
             return {key: values(f"{name} {key}") for key in KEPT}
 
         bound, lowest = values("plain").tolist()
-        names, domains = (table.column(name)[0].as_py() for name in ("names", "domains"))
+        names, *others = (table.column(name)[0].as_py() for name in NAMES)
         return cls(
-            names, values("progress"), bound, lowest, keys("held"), values("place"), keys("released"), domains
+            names, values("progress"), bound, lowest, keys("held"), values("place"), keys("released"), *others
         )
 
 

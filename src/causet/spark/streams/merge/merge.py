@@ -1,13 +1,14 @@
 """`merge()`: one order for all subscribers, consistent with causality, by the ⟨r, c⟩ time of the messages.
 
-The order is that of (r + c, r, source, sequence, domain). It depends on the messages alone: mergers that see
-the same messages agree without talking to each other, and a merger of mergers gives the same order, since
-stamps pass as they are.
+The order is that of (r + c, r, process); for messages of version 1, whose clocks gave several messages the
+same time, also of sequence and domain. It depends on the messages alone: mergers that see the same messages
+agree without talking to each other, and a merger of mergers gives the same order, since stamps and heartbeats
+pass as they are.
 
 A batch is a sort, by all workers: a first look counts messages by time, so that every worker knows where its
-own begin. A stream is released by the sources' own progress, in one order, by all workers:
+own begin. A stream is released by the sources' own progress or by the clock, in one order, by all workers:
 
-    rows → cut by time → [ held until every source is past them: state ] → parts in the order of time → rows
+    rows → cut by time → [ held until nothing earlier can come: state ] → parts in the order of time → rows
 
 Its operator is in `slices`, the way in and out in `packers`. Partition after partition, and batch after
 batch, the rows stand in the order of the merge.
@@ -24,7 +25,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from causet.durations import milliseconds
+from causet.durations import microseconds
+from causet.errors import BadInput, quote
 from causet.spark.streams.books import OBSERVED
 from causet.spark.streams.held import merge_progress
 from causet.spark.streams.merge.batch import sorted_rows
@@ -35,6 +37,7 @@ from causet.spark.streams.merge.packers import (
     PackByTime,
     UnpackInOrder,
     Wake,
+    in_ticks,
 )
 from causet.spark.streams.merge.rows import (
     CODE,
@@ -42,20 +45,29 @@ from causet.spark.streams.merge.rows import (
     POSITION,
     PROBLEM,
     STATUS,
+    TICKS,
     Extra,
+    next_delta,
     problem_with,
     with_times,
 )
 from causet.spark.streams.merge.slices import COUNTS, OUT, Merger
+from causet.spark.streams.message_columns import columns_of_identity
 from causet.spark.streams.pack import OWN, Blobs
 from causet.spark.streams.parquet import Messages
 from causet.spark.streams.state import use_rocks
+
+SOURCES, CLOCK = "sources", "clock"
+RELEASES = (SOURCES, CLOCK)
+"""What releases a message of a stream."""
 
 
 def merge(
     *,
     epsilon: str | int | float,
     delta: str | int | float,
+    release: str = SOURCES,
+    ticks: str = "us",
     sources: Sequence[str] = (),
     exclude: Sequence[str] = (),
     horizon: str | int | float | None = None,
@@ -65,12 +77,17 @@ def merge(
 ) -> Merge:
     """Merge messages into one order, for `messages.transform(merge(…))`.
 
-    The messages have the columns `source`, `sequence`, `rc` (r + c) and `r`, in ms; or `causaltime` in place
-    of the last two, as the envelope has it. A row whose `type` is `causet.heartbeat` only reports how far
-    its source is. Messages that differ in `causaldomain` are different ones.
+    The messages have the columns `source`, `sequence`, `rc` (r + c) and `r`, in µs; or `causaltime` in place
+    of the last two, as the envelope has it. `causalprocess` or `process` is the identity under which the
+    numbers of a source run, if there is such a column. A row whose `type` is `causet.heartbeat` only reports
+    how far its source is. Messages that differ in `causaldomain` are different ones.
 
     :param epsilon: the largest difference between clocks of the sources: `"50 ms"`, or seconds.
     :param delta: the longest that a message is in transit.
+    :param release: for streams, what releases a message, when it is δ + ε past its time: `"sources"`, when
+        all of them are, which gives the same output live and from a backlog, and waits for a source that is
+        silent; or `"clock"`, when they or this machine's clock is, which waits for no source.
+    :param ticks: the unit of the columns `rc` and `r`: `"us"`, or `"ms"` in older tables.
     :param sources: for streams, sources that are waited for although they have not been heard of.
     :param exclude: for streams, sources that are not waited for: they died.
     :param horizon: for streams, how long released messages are remembered, so that duplicates are recognised;
@@ -82,12 +99,23 @@ def merge(
 
     A batch gets `position` (0, 1, 2, …), a stream the order of its rows. `status` is `delivered`, in a stream
     also `late` (it came below what was released), and `diverted` for a row that is not a message or has an
-    impossible stamp, with the `problem`. In a batch heartbeats and duplicates stay, and a heartbeat has the
-    status `heartbeat` and no position; a stream counts both and drops them, and diverts a message that has
-    the numbers of another one but not its id and data. A column of the input that has one of these names is
-    kept as `input_status`, and so on.
+    impossible stamp, with the `problem`. Heartbeats pass, for the next merger, with the status `heartbeat`:
+    in a stream at their place in the order, in a batch without a position. In a batch duplicates stay; a
+    stream counts and drops them, and diverts a message that has the numbers of another one but not its id and
+    data. A column of the input that has one of these names is kept as `input_status`, and so on.
     """
-    return Merge(epsilon, delta, tuple(sources), tuple(exclude), horizon, buckets, strict, most_bytes)
+    return Merge(
+        epsilon,
+        delta,
+        tuple(sources),
+        tuple(exclude),
+        horizon,
+        buckets,
+        strict,
+        most_bytes,
+        release=release,
+        ticks=ticks,
+    )
 
 
 @dataclass(frozen=True)
@@ -103,28 +131,34 @@ class Merge:
     strict: bool = False
     most_bytes: int | None = None
     ends: DataFrame | None = None
-    """a stream of which each row lets a batch run in every bucket"""
+    """a stream of which each row lets a batch run in every bucket; its value, if it has one, is what the
+    clock shows, in ms"""
+    release: str = SOURCES
+    ticks: str = "us"
 
     command = "merge"
     columns: ClassVar[list[str]] = []
-    ends_with_input = False
 
     def __post_init__(self) -> None:
-        """BadInput if a time is not one."""
-        self._milliseconds()
+        """BadInput if a setting is not one."""
+        self.in_ticks()
+        for name, known in (("release", RELEASES), ("ticks", tuple(TICKS))):
+            if getattr(self, name) not in known:
+                raise BadInput(f"{name} = {quote(getattr(self, name))}: must be {' or '.join(known)}")
 
-    def _milliseconds(self) -> tuple[int, int, int]:
+    def in_ticks(self) -> tuple[int, int, int]:
         """ε, δ and the horizon."""
-        epsilon, delta = milliseconds("epsilon", self.epsilon), milliseconds("delta", self.delta)
-        horizon = delta + 3 * epsilon if self.horizon is None else milliseconds("horizon", self.horizon)
-        return epsilon, delta, horizon
+        epsilon, delta = microseconds("epsilon", self.epsilon), microseconds("delta", self.delta)
+        if self.horizon is None:
+            return epsilon, delta, next_delta(epsilon, delta)
+        return epsilon, delta, microseconds("horizon", self.horizon)
 
     def __call__(self, messages: DataFrame) -> DataFrame:
         if messages.isStreaming:
             return self.blobs(messages).rows()
         rows = Messages(messages).without_clashes((POSITION, STATUS, PROBLEM))[0].rows
-        stamped, times = with_times(rows)
-        return sorted_rows(stamped, times, rows.columns, self._milliseconds()[0])
+        stamped, times = with_times(rows, self.ticks)
+        return sorted_rows(stamped, times, rows.columns, self.in_ticks()[0])
 
     @property
     def fixed(self) -> dict[str, Any]:
@@ -134,7 +168,7 @@ class Merge:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that may change from run to run, as JSON has them."""
-        names = ("epsilon", "delta", "sources", "exclude", "strict", "most_bytes")
+        names = ("epsilon", "delta", "release", "ticks", "sources", "exclude", "strict", "most_bytes")
         return {name: getattr(self, name) for name in names}
 
     def changed(self, settings: Mapping[str, Any], ends: DataFrame | None = None) -> Merge:
@@ -147,15 +181,25 @@ class Merge:
         """Whether the settings may release messages although nothing arrives."""
         return bool(self.exclude)
 
+    @property
+    def by_clock(self) -> bool:
+        """Whether the clock releases, too."""
+        return self.release == CLOCK
+
+    @property
+    def ends_with_input(self) -> bool:
+        """Whether the end of the input may release messages: it shows that the clock counts."""
+        return self.by_clock
+
     def held(self, spark: SparkSession, state: Path) -> int:
         return merge_progress(spark, state).held
 
     def blobs(self, messages: DataFrame | Messages) -> Blobs:
         """The rows of a stream as blobs, for a sink that can write these."""
         whole, renamed = Messages.of(messages).without_clashes((STATUS, PROBLEM))
-        stamped, times = with_times(whole.rows)
+        stamped, times = with_times(whole.rows, self.ticks)
         tasks = whole.rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or str(self.buckets)
-        epsilon, delta, horizon = self._milliseconds()
+        epsilon, delta, horizon = self.in_ticks()
         settings = MergeSettings(
             times=times,
             epsilon=epsilon,
@@ -167,6 +211,8 @@ class Merge:
             parts=min(self.buckets, int(tasks)),
             most_bytes=self.most_bytes,
             strict=self.strict,
+            process=columns_of_identity(whole.rows),
+            by_clock=self.by_clock,
         )
         kept = [field for field in whole.rows.schema.fields if not field.name.startswith(OWN)]
         schema = T.StructType(kept).add(STATUS, T.StringType()).add(PROBLEM, T.StringType())
@@ -183,7 +229,7 @@ def _operator(
     :param wakes: a stream of which each row lets a batch run in every bucket.
     """
     use_rocks(stamped.sparkSession)
-    now = F.unix_millis(F.current_timestamp())
+    now = in_ticks(F.unix_millis(F.current_timestamp()))
     extra = Extra.of_rows(stamped, settings.most_bytes)
     judged = stamped.withColumn(CODE, problem_with(settings.times, settings.epsilon, now, extra))
     as_they_are = settings.times == FOUND

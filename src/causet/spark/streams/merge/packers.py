@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from causet.envelope import HEARTBEAT
 from causet.kernels.arrays import Array
+from causet.rcclock import TICKS_PER_MS as MS
 from causet.spark.streams.merge.memory import NEVER
 from causet.spark.streams.merge.rows import (
     CODE,
@@ -38,21 +40,20 @@ from causet.spark.streams.pack import (
     to_blob,
     together,
 )
-from causet.stamp import HEARTBEAT
-from causet.status import HEARTBEATS, READ
+from causet.status import READ
 
-SLICE = 100
-"""Width of a slice of time, in ms."""
-PACKED = f"bucket int, lowest long, progress string, {READ} long, {HEARTBEATS} long, rows binary"
-"""A blob of messages for one bucket; or, for every bucket, what a worker has seen of the sources, and for the
-first one also how many rows it was given, and how many of them were heartbeats."""
+SLICE = 100 * MS
+"""Width of a slice of time, in ticks."""
+PACKED = f"bucket int, lowest long, progress string, clock long, {READ} long, rows binary"
+"""A blob of messages for one bucket; or, for every bucket, what a worker has seen of the sources or a clock
+shows, and for the first one also how many rows it was given."""
 FINE = -2
 """The code of a message, where a null cannot be."""
 
 
 @dataclass(frozen=True)
 class MergeSettings:
-    """The settings of a merge of messages with certain columns. Times are in ms."""
+    """The settings of a merge of messages with certain columns. Times are in ticks."""
 
     times: Times
     epsilon: int
@@ -67,6 +68,13 @@ class MergeSettings:
     """the largest message that the sink takes, if it has a limit"""
     strict: bool = False
     """whether a row that would be diverted ends the query instead"""
+    process: tuple[str, ...] = ()
+    """columns of the identity under which a message is numbered: the first that has a value counts, or else
+    the source"""
+    by_clock: bool = False
+    """whether a clock releases, too, and not only the sources"""
+
+    source: ClassVar[str] = "source"
 
     @property
     def fixed(self) -> str:
@@ -76,19 +84,26 @@ class MergeSettings:
 
 @dataclass(frozen=True)
 class Wake:
-    """Lets every bucket look at what it holds: a source may have been excluded."""
+    """Lets every bucket look at what it holds: a source may have been excluded, or the clock shows more."""
 
     buckets: int
 
     def __call__(self, batches: Batches) -> Batches:
-        if sum(batch.num_rows for batch in batches):
-            nothing = dict.fromkeys((READ, HEARTBEATS), [0] * self.buckets)
-            yield _packed(list(range(self.buckets)), progress=["{}"] * self.buckets, **nothing)
+        clock, rows = None, 0
+        for batch in batches:
+            rows += batch.num_rows
+            shown = [each * MS for each in batch.column(0).to_pylist() if each is not None]
+            clock = max([*shown, *([] if clock is None else [clock])], default=None)
+        if rows:
+            each = {"progress": "{}", "clock": clock, READ: 0}
+            yield _packed(
+                list(range(self.buckets)), **{name: [value] * self.buckets for name, value in each.items()}
+            )
 
 
 @dataclass(frozen=True)
 class Judge:
-    """Gives each row its code: `problem_with`, for rows that Spark has not seen."""
+    """Gives each row its code, at a time in ms: `problem_with`, for rows that Spark has not seen."""
 
     settings: MergeSettings
 
@@ -103,6 +118,7 @@ class Judge:
         facts = Facts(
             faulty=as_numpy(rows.column(FAULT).is_valid()) if extra.fault else nothing,
             nameless=as_numpy(rows.column("source").is_null()),
+            versionless=nothing,
             timeless=missing[0] | missing[1],
             unnumbered=missing[2],
             rc=rc,
@@ -114,9 +130,14 @@ class Judge:
             else as_numpy(pc.greater(rows.column(SIZE), extra.most_bytes).fill_null(False)),
         )
         code = np.where(beat, IS_BEAT, FINE).astype(np.int8)
-        for number, fault in reversed(list(enumerate(faults(facts, self.settings.epsilon, now)))):
+        for number, fault in reversed(list(enumerate(faults(facts, self.settings.epsilon, in_ticks(now))))):
             code[fault] = number
         return rows.append_column(CODE, pa.array(code, mask=code == FINE))
+
+
+def in_ticks(now: Any) -> Any:
+    """The last tick of a ms, as a number or as a column: no message of that ms is ahead of it."""
+    return now * MS + (MS - 1)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -135,7 +156,7 @@ def codes_of(table: pa.Table) -> Array:
 
 @dataclass(frozen=True)
 class PackByTime:
-    """Cuts messages by their slice of time; and tells all buckets how far the sources are."""
+    """Cuts messages and heartbeats by their slice of time; and tells all buckets how far the sources are."""
 
     settings: MergeSettings
 
@@ -150,12 +171,11 @@ class PackByTime:
         seen.read += sum(batch.num_rows for batch in held)
         table = pa.Table.from_batches(held)
         codes = codes_of(table)
-        beats, messages = codes == IS_BEAT, codes == FINE
-        seen.heartbeats += int(beats.sum())
+        messages = (codes == IS_BEAT) | (codes == FINE)
         rc = in_one_piece(table.column(self.settings.times.rc)).fill_null(0).to_numpy(zero_copy_only=False)
         fine = table.select(["source", self.settings.times.r])
         # A message that is only too large has been sent: its source is as far as it says.
-        stamped = messages | beats | (codes == problems(self.settings.epsilon).index(TOO_LARGE))
+        stamped = messages | (codes == problems(self.settings.epsilon).index(TOO_LARGE))
         if not stamped.all():
             fine = fine.filter(pa.array(stamped))
         sources = text_column(fine.column("source")).dictionary_encode()
@@ -168,8 +188,7 @@ class PackByTime:
             least = int(rc[messages].min())
             seen.lowest = least if seen.lowest is None else min(seen.lowest, least)
         bucket = np.where(messages, rc // SLICE % self.settings.buckets, 0).astype(np.int64)
-        order = np.flatnonzero(~beats)
-        order = order[np.argsort(bucket[order], kind="stable")]
+        order = np.argsort(bucket, kind="stable")
         cuts = stretches(bucket[order])
         taken = table.take(pa.array(order))
         blobs = [to_blob(taken.slice(begin, end - begin)) for begin, end in cuts]
@@ -181,11 +200,10 @@ class Seen:
     """What a worker has seen of its rows."""
 
     read: int = 0
-    heartbeats: int = 0
     progress: dict[str, int] = field(default_factory=dict)
     """of sources, the largest r"""
     lowest: int | None = None
-    """of messages, the smallest r + c"""
+    """of messages and heartbeats, the smallest r + c"""
 
     def packed(self, buckets: int) -> pa.RecordBatch:
         """For all buckets; what is counted for one of them."""
@@ -195,7 +213,6 @@ class Seen:
             lowest=[self.lowest] * buckets,
             progress=[json.dumps(self.progress)] * buckets,
             read=[self.read, *nothing],
-            heartbeats=[self.heartbeats, *nothing],
         )
 
 
@@ -204,8 +221,8 @@ def _packed(buckets: list[int], **columns: list[Any]) -> pa.RecordBatch:
     kinds = {
         "lowest": pa.int64(),
         "progress": pa.string(),
+        "clock": pa.int64(),
         READ: pa.int64(),
-        HEARTBEATS: pa.int64(),
         "rows": pa.binary(),
     }
     nothing = [None] * len(buckets)

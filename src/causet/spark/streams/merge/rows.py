@@ -9,24 +9,30 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from causet.durations import in_ms
+from causet.envelope import DOMAIN, HEARTBEAT, MOST_SEQUENCE
 from causet.errors import BadInput, quote
 from causet.rcclock import FAR, largest_c
+from causet.rcclock import TICKS_PER_MS as MS
 from causet.spark.columns import quoted
 from causet.spark.streams.bucket import MALFORMED
+from causet.spark.streams.message_columns import column_of_version, columns_of_identity
 from causet.spark.streams.pack import FAULT, OWN, SIZE
-from causet.stamp import HEARTBEAT, MOST_SEQUENCE
 
 POSITION, STATUS, PROBLEM = "position", "status", "problem"
-TYPE, DOMAIN = "type", "causaldomain"
+TYPE = "type"
 ALL = "all"
 """The domain of messages that name none."""
 CODE = f"{OWN}problem"
 """The column of codes: null for a message, IS_BEAT for a heartbeat, or a place in `problems`."""
 IS_BEAT = -1
+TICKS = {"us": 1, "ms": MS}
+"""The units that the columns rc and r may have, in ticks."""
 
 
 class Times(NamedTuple):
-    """The names of the columns with r + c, r and the sequence as numbers, null where they are not numbers."""
+    """The names of the columns with r + c and r, in ticks, and the sequence; null where these are not
+    numbers."""
 
     rc: str = f"{OWN}rc"
     r: str = f"{OWN}r"
@@ -37,11 +43,13 @@ FOUND = Times("rc", "r", "sequence")
 """Where all of them are in the messages, as numbers."""
 
 
-def with_times(messages: DataFrame) -> tuple[DataFrame, Times]:
+def with_times(messages: DataFrame, ticks: str = "us") -> tuple[DataFrame, Times]:
     """With columns for times and sequence as numbers, where they are not there yet; and their names.
 
     One more column costs time on the way into Python. BadInput if a column is missing, or has a type of which
     there is nothing to make.
+
+    :param ticks: the unit of the columns rc and r; a `causaltime` is in that of its version.
     """
     names = messages.columns
     for name in names:
@@ -54,6 +62,7 @@ def with_times(messages: DataFrame) -> tuple[DataFrame, Times]:
                 f"messages need the columns source, sequence, and rc and r or causaltime; no {quote(name)}"
                 f" in {', '.join(_given(names))}"
             )
+    columns_of_identity(messages)
     for name in (*wanted, *([DOMAIN] if DOMAIN in names else [])):
         kind = messages.schema[name].dataType
         if not isinstance(kind, T.StringType | T.NumericType | T.NullType):
@@ -61,11 +70,16 @@ def with_times(messages: DataFrame) -> tuple[DataFrame, Times]:
 
     if "rc" in names:
         wanted_numbers = {name: _number(messages, name) for name in ("rc", "r", "sequence")}
+        if ticks != "us":
+            times = {name: _in_ticks(_whole(messages, name), F.lit(TICKS[ticks])) for name in ("rc", "r")}
+            wanted_numbers = {**times, "sequence": wanted_numbers["sequence"]}
     else:
         if not isinstance(messages.schema["causaltime"].dataType, T.StringType):
             raise BadInput(f"column {quote('causaltime')} must be a string")
         digits = r"^([0-9]{1,16})[ ,]([0-9]{1,16})\z"
-        rc, r = (F.regexp_extract("causaltime", digits, group).try_cast("long") for group in (1, 2))
+        tick = F.when(_version(messages) == 2, 1).otherwise(MS)
+        found = (F.regexp_extract("causaltime", digits, group).try_cast("long") for group in (1, 2))
+        rc, r = (_in_ticks(value, tick) for value in found)
         wanted_numbers = {"rc": rc, "r": r, "sequence": _number(messages, "sequence")}
     made = {f"{OWN}{name}": column for name, column in wanted_numbers.items() if column is not None}
     return messages.withColumns(made), Times(
@@ -81,13 +95,31 @@ def _given(names: Sequence[str]) -> list[str]:
 
 def _number(messages: DataFrame, name: str) -> Column | None:
     """A column as a whole number, null where it is not one; None if nothing has to be done for that."""
+    return None if isinstance(messages.schema[name].dataType, T.LongType) else _whole(messages, name)
+
+
+def _whole(messages: DataFrame, name: str) -> Column:
+    """A column as a whole number, null where it is not one."""
     kind = messages.schema[name].dataType
-    if isinstance(kind, T.LongType):
-        return None
     whole = F.expr(f"try_cast({quoted(name)} as bigint)")
     if isinstance(kind, T.FractionalType):
         return F.when(F.col(quoted(name)) == whole, whole)
     return whole
+
+
+def _in_ticks(value: Column, tick: Column) -> Column:
+    """A time in ticks. One that is out of bounds stays so; its product might not fit into 64 bits."""
+    near = F.when(value > FAR, FAR).when(value < -FAR, -FAR).otherwise(value)
+    return near.cast("long") * tick
+
+
+def _version(messages: DataFrame) -> Column:
+    """The version of the envelope of each message: 1 if it does not say, 0 if that is none we know."""
+    name = column_of_version(messages)
+    if name not in messages.columns:
+        return F.lit(1)
+    text = F.col(name).cast("string")
+    return F.when(text.isNull(), 1).when(text.isin("1", "2"), text.cast("int")).otherwise(0)
 
 
 # ---------------------------------------------------------------- what can be wrong with a row
@@ -102,6 +134,8 @@ class Extra(NamedTuple):
     """a column FAULT"""
     most_bytes: int | None = None
     """the limit of the sink, and a column SIZE"""
+    version: Column | None = None
+    """that of the envelope, where times depend on it"""
 
     @classmethod
     def of(cls, names: Collection[str], texts: Collection[str], most_bytes: int | None) -> Extra:
@@ -111,7 +145,9 @@ class Extra(NamedTuple):
     @classmethod
     def of_rows(cls, messages: DataFrame, most_bytes: int | None = None) -> Extra:
         texts = [each.name for each in messages.schema.fields if isinstance(each.dataType, T.StringType)]
-        return cls.of(messages.columns, texts, most_bytes)
+        found = cls.of(messages.columns, texts, most_bytes)
+        by_version = column_of_version(messages) in messages.columns and "rc" not in messages.columns
+        return found._replace(version=_version(messages)) if by_version else found
 
 
 FAULTY = "is not a message"
@@ -120,14 +156,27 @@ TOO_LARGE = "is larger than the sink takes"
 """In `problems`, for a message whose SIZE has the details."""
 
 
+def next_delta(epsilon: int, delta: int) -> int:
+    """The longest that a message waits in a merger (lemma 4.2, and a tick, for the clock must exceed what it
+    is compared with): so this is δ for a merger that reads this one's output."""
+    return delta + 3 * epsilon + 1
+
+
+def most_c(epsilon: int) -> int:
+    """The largest c that a time can have where clocks are at most ε apart, by a clock of any version: those
+    of version 1 had ticks of 1 ms."""
+    return largest_c(epsilon, MS)
+
+
 def problems(epsilon: int) -> list[str]:
     """What can be wrong with a row."""
     return [
         FAULTY,
         "has no source",
+        "has a causalversion that is not 1 or 2",
         "has no time",
         "has an invalid time: it needs 0 ≤ r ≤ r + c < 2^53",
-        f"has a time with c above {largest_c(epsilon)}, which ε does not allow",
+        f"has a time with c above {in_ms(most_c(epsilon))}, which ε does not allow",
         "has no sequence that is a number",
         f"has a sequence that is not between 1 and {MOST_SEQUENCE}",
         "has a time ahead of every clock",
@@ -140,6 +189,7 @@ class Facts(NamedTuple):
 
     faulty: Any
     nameless: Any
+    versionless: Any
     timeless: Any
     unnumbered: Any
     rc: Any
@@ -151,18 +201,19 @@ class Facts(NamedTuple):
 
 def faults(facts: Facts, epsilon: int, now: Any = None) -> list[Any]:
     """Which rows have which of the `problems`; an earlier one wins. None for a problem that cannot be seen.
-    A heartbeat needs neither a sequence nor room in the sink."""
+    A heartbeat needs no sequence."""
     rc, r, sequence = facts.rc, facts.r, facts.sequence
     return [
         facts.faulty,
         facts.nameless,
+        facts.versionless,
         facts.timeless,
         (r < 0) | (rc >= FAR) | (rc < r),
-        rc - r > largest_c(epsilon),
+        rc - r > most_c(epsilon),
         facts.unnumbered & ~facts.beat,
         ((sequence < 1) | (sequence > MOST_SEQUENCE)) & ~facts.beat,
         None if now is None else r > now + epsilon,
-        facts.large & ~facts.beat,
+        facts.large,
     ]
 
 
@@ -184,6 +235,7 @@ def problem_with(
     facts = Facts(
         faulty=F.col(FAULT).isNotNull() if extra.fault else F.lit(False),
         nameless=F.col("source").isNull(),
+        versionless=F.lit(False) if extra.version is None else extra.version == 0,
         timeless=rc.isNull() | r.isNull(),
         unnumbered=sequence.isNull(),
         rc=rc,

@@ -1,8 +1,9 @@
 """The stateful operator of the merge: holds the messages of a bucket, and releases them in their order.
 
-A message is released when the smallest, over live sources, of their largest r exceeds its r + c + δ + ε: then
-nothing can come any more that belongs before it. These facts only grow, and every bucket gets all of them
-with every batch; so all buckets release up to the same bound without any exchange.
+A message is released when the smallest, over live sources, of their largest r exceeds its r + c + δ + ε, or,
+if that is asked for, when the clock does: then nothing can come any more that belongs before it. These facts
+only grow, and every bucket gets all of them with every batch; so all buckets release up to the same bound
+without any exchange. Heartbeats are held and released like messages: the next merger needs them, too.
 
 What a batch releases is a stretch of slices between the last bound and the new one, which is laid out over
 the partitions in the order of time.
@@ -18,16 +19,28 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Row
 
+from causet.envelope import DOMAIN
 from causet.errors import BadInput, printable
 from causet.kernels.arrays import Array
 from causet.kernels.streams.fingerprints import fingerprints, payload_columns
 from causet.kernels.streams.sorting import ascending
-from causet.spark.streams.merge.memory import KEPT, NEVER, PRINT, Memory, numbers_of, ranks, same_again
+from causet.spark.columns import INPUT
+from causet.spark.streams.bucket import processes_of
+from causet.spark.streams.merge.memory import (
+    KEPT,
+    NEVER,
+    PRINT,
+    VERSION,
+    Memory,
+    numbers_of,
+    ranks,
+    same_again,
+)
 from causet.spark.streams.merge.packers import FINE, SLICE, MergeSettings, as_numpy, codes_of
 from causet.spark.streams.merge.rows import (
     ALL,
-    DOMAIN,
     FAULTY,
+    IS_BEAT,
     POSITION,
     PROBLEM,
     STATUS,
@@ -36,7 +49,17 @@ from causet.spark.streams.merge.rows import (
 )
 from causet.spark.streams.pack import FAULT, OWN, SIZE, from_blob, in_one_piece, stretches, text_column
 from causet.spark.streams.state import Holder, Segments, as_blobs, named_row
-from causet.status import CONFLICTS, DELIVERED, DIVERTED, DUPLICATES, HEARTBEATS, LATE, READ, REFUSED
+from causet.status import (
+    BEAT,
+    CONFLICTS,
+    DELIVERED,
+    DIVERTED,
+    DUPLICATES,
+    HEARTBEATS,
+    LATE,
+    READ,
+    REFUSED,
+)
 
 COUNTS = (READ, DELIVERED, LATE, DIVERTED, REFUSED, CONFLICTS, DUPLICATES, HEARTBEATS)
 """What is counted; `diverted` are all that leave so but for conflicts, and `refused` those of them that are
@@ -51,7 +74,7 @@ class Merger(Holder):
     """Holds and releases the messages in the slices of one bucket."""
 
     def __init__(self, settings: MergeSettings) -> None:
-        super().__init__(settings.fixed)
+        super().__init__(settings.fixed, VERSION)
         self.settings = settings
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
@@ -60,8 +83,8 @@ class Merger(Holder):
         blobs: list[bytes] = []
         for row in rows:
             if row["progress"] is not None:
-                slices.hear(json.loads(row["progress"]), row["lowest"])
-                slices.count(read=row[READ], heartbeats=row[HEARTBEATS])
+                slices.hear(json.loads(row["progress"]), row["lowest"], row["clock"])
+                slices.count(read=row[READ])
             if row["rows"] is not None:
                 blobs.append(row["rows"])
         for part, time_slice, table in slices.step(blobs):
@@ -77,15 +100,20 @@ class Slices:
         self.settings = settings
         self.memory = memory
         self.segments = segments
+        self.clock = NEVER
+        """what the clock shows, if it is known that all that had come by then is here"""
         self._counts = dict.fromkeys(COUNTS, 0)
 
-    def hear(self, progress: dict[str, int], lowest: int | None) -> None:
-        """How far sources are, and the smallest time of a batch's messages; every bucket hears the same."""
+    def hear(self, progress: dict[str, int], lowest: int | None, clock: int | None = None) -> None:
+        """How far sources are, the smallest time of a batch's messages, and what the clock shows; every
+        bucket hears the same."""
         memory = self.memory
         numbers = memory.numbers(list(progress))
         memory.progress[numbers] = np.maximum(memory.progress[numbers], list(progress.values()))
         if lowest is not None and memory.bound == NEVER:
             memory.lowest = lowest if memory.lowest == NEVER else min(memory.lowest, lowest)
+        if clock is not None:
+            self.clock = max(self.clock, clock)
 
     def count(self, **counts: int) -> None:
         for name, number in counts.items():
@@ -98,29 +126,35 @@ class Slices:
         found = [(r, name) for name, r in live.items() if name not in self.settings.exclude]
         return min(found) if found else (NEVER, None)
 
+    def _heard(self) -> int:
+        """The time up to which everything is here, but for what is in transit."""
+        slowest = self.slowest()[0]
+        return max(slowest, self.clock) if self.settings.by_clock else slowest
+
     def step(self, blobs: list[bytes]) -> Iterator[tuple[int, int, pa.Table]]:
         """Take messages in; what is released leaves as (partition, slice, rows)."""
         memory = self.memory
         before = memory.bound
-        after = max(before, self.slowest()[0] - self.settings.delta - self.settings.epsilon)
+        after = max(before, self._heard() - self.settings.delta - self.settings.epsilon)
         tables = [from_blob(blob) for blob in blobs]
         table = pa.concat_tables(tables).combine_chunks() if tables else None
         if table is not None:
             codes = codes_of(table)
-            refused = codes != FINE
+            refused = (codes != FINE) & (codes != IS_BEAT)
             if refused.any():
                 yield self._aside(self._diverted(table.filter(pa.array(refused)), codes[refused]))
                 table = table.filter(pa.array(~refused))
         keys, place, order, conflicting = self._with_new(table)
         if conflicting.num_rows:
             yield self._aside(conflicting)
-        late, free = keys["rc"] < before, keys["rc"] < after
+        late, free, beat = keys["rc"] < before, keys["rc"] < after, keys["sequence"] == 0
         for which, status in ((late, LATE), (free & ~late, DELIVERED)):
             rows = order[which[order]]
             if not len(rows):
                 continue
-            self.count(**{status: len(rows)})
-            leaving = _marked(self.segments.taken(place[rows]), status)
+            beats = int(beat[rows].sum())
+            self.count(**{status: len(rows) - beats, HEARTBEATS: beats})
+            leaving = _marked(self.segments.taken(place[rows]), status, beat=beat[rows])
             if status == LATE:
                 yield 0, NEVER + 1, leaving
             else:
@@ -130,7 +164,7 @@ class Slices:
         held, memory.place = memory.place, place[~free]
         self.segments.keep(held, memory.place)
         memory.bound = after
-        memory.forget_domains()
+        memory.forget_names()
 
     def _aside(self, rows: pa.Table) -> tuple[int, int, pa.Table]:
         """Diverted rows leave before all others; BadInput about the first one if that must not be."""
@@ -185,41 +219,44 @@ class Slices:
         """What the messages that came are known by."""
         memory = self.memory
         rows = table.num_rows
-        coded = text_column(table.column("source")).dictionary_encode()
-        sources = memory.numbers(coded.dictionary.to_pylist())
+        coded = processes_of(table, self.settings).dictionary_encode()
+        processes = numbers_of(memory.processes, coded.dictionary.to_pylist())
         if DOMAIN in table.column_names:
             domain = text_column(table.column(DOMAIN)).fill_null(ALL).dictionary_encode()
         else:
             domain = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), pa.array([ALL]))
         domains = numbers_of(memory.domains, domain.dictionary.to_pylist())
-        added = (POSITION, f"input_{STATUS}", f"input_{PROBLEM}")
-        payload = payload_columns([name for name in table.column_names if name not in added])
+        added = (POSITION, STATUS, PROBLEM)  # by a merger before this one, or by several
+        payload = [name for name in table.column_names if _first_name(name) not in added]
+        times = {
+            key: in_one_piece(table.column(name)).fill_null(0).to_numpy(zero_copy_only=False)
+            for key, name in self.settings.times._asdict().items()
+        }
+        beat = codes_of(table) == IS_BEAT
         return {
-            "source": sources[as_numpy(coded.indices)],
+            "process": processes[as_numpy(coded.indices)],
             "domain": domains[as_numpy(domain.indices)],
-            PRINT: fingerprints(table, payload).view(np.int64),
-            **{
-                key: in_one_piece(table.column(name)).to_numpy(zero_copy_only=False)
-                for key, name in self.settings.times._asdict().items()
-            },
+            PRINT: fingerprints(table, payload_columns(payload)).view(np.int64),
+            **times,
+            "sequence": np.where(beat, 0, times["sequence"]),
         }
 
     def _conflicting(
         self, table: pa.Table, whole: dict[str, Array], conflicts: Array, known: int
     ) -> pa.Table:
         """Messages that have the number of another one, with what is wrong."""
-        names = [printable(self.memory.names[number]) for number in whole["source"][conflicts].tolist()]
+        names = [printable(self.memory.processes[each]) for each in whole["process"][conflicts].tolist()]
         said = [
-            f"has the number of another message: source {name}, sequence {number}, but another id or data"
+            f"has the number of another message: process {name}, sequence {number}, but another id or data"
             for name, number in zip(names, whole["sequence"][conflicts].tolist(), strict=True)
         ]
         return _marked(table.take(pa.array(conflicts - known)), DIVERTED, said)
 
     def _order(self, keys: dict[str, Array]) -> Array:
-        """By (r + c, r, source, sequence, domain)."""
-        source = ranks(self.memory.names, keys["source"])
+        """By (r + c, r, process, sequence, domain)."""
+        process = ranks(self.memory.processes, keys["process"])
         domain = ranks(self.memory.domains, keys["domain"])
-        return ascending(keys["rc"], keys["r"], source, keys["sequence"], domain)
+        return ascending(keys["rc"], keys["r"], process, keys["sequence"], domain)
 
     def _remember(self, keys: dict[str, Array], free: Array, after: int) -> None:
         memory = self.memory
@@ -244,7 +281,7 @@ class Slices:
         smallest, name = self.slowest()
         held = len(memory.place)
         blocked = None
-        if held and name is not None:
+        if held and name is not None and not self.settings.by_clock:
             blocked = f"{printable(name)}, heard of last at {'no time' if smallest == NEVER else smallest}"
         return {
             "held": held,
@@ -255,13 +292,24 @@ class Slices:
         }
 
 
+def _first_name(name: str) -> str:
+    """The name that a column had before it was renamed because of a column that was added."""
+    while name.startswith(INPUT):
+        name = name.removeprefix(INPUT)
+    return name
+
+
 def _own(table: pa.Table) -> list[str]:
     return [name for name in table.column_names if name.startswith(OWN)]
 
 
-def _marked(table: pa.Table, status: str, said: list[str] | None = None) -> pa.Table:
-    """The rows with their status, and with what is wrong with each, if anything is."""
+def _marked(
+    table: pa.Table, status: str, said: list[str] | None = None, beat: Array | None = None
+) -> pa.Table:
+    """The rows with their status, that of heartbeats apart, and with what is wrong with each, if anything
+    is."""
     rows = table.num_rows
     problem = pa.nulls(rows, pa.string()) if said is None else pa.array(said, pa.string())
-    word = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), pa.array([status]))
+    which = pa.array(np.zeros(rows, np.int8) if beat is None else beat.astype(np.int8))
+    word = pa.DictionaryArray.from_arrays(which, pa.array([status, BEAT]))
     return table.append_column(STATUS, word.cast(pa.string())).append_column(PROBLEM, problem)

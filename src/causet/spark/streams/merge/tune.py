@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from pyspark.sql import functions as F
 from causet.errors import BadInput, quote
 from causet.kernels.streams.needed import needed
 from causet.spark.columns import quoted
-from causet.spark.streams.merge.rows import Extra, is_beat, with_times
+from causet.spark.streams.merge.rows import Extra, is_beat, next_delta, with_times
 from causet.spark.streams.pack import in_one_piece, text_column
 from causet.stamp import MOST_SEQUENCE
 
@@ -21,7 +22,7 @@ SHARES = (0.5, 0.9, 0.99, 0.999, 1.0)
 
 @dataclass(frozen=True)
 class Tuning:
-    """What the messages would have needed, in ms."""
+    """What the messages would have needed, in ticks of 1 µs."""
 
     messages: int
     sources: int
@@ -32,13 +33,23 @@ class Tuning:
     delta: int
     trade: tuple[tuple[float, int, int], ...]
     """(share of messages in time, the δ that gives it, messages that are late with it)"""
+    latest: int = 0
+    """the largest r"""
+
+    def levels(self, number: int) -> Iterator[tuple[int, int]]:
+        """(ε, δ) for so many levels of mergers, the lowest first."""
+        delta = self.delta
+        for _ in range(number):
+            yield self.epsilon, delta
+            delta = next_delta(self.epsilon, delta)
 
 
-def tune(messages: DataFrame, arrival: str | Column) -> Tuning:
-    """What ε and δ the messages needed. `arrival` is the column by which they came."""
+def tune(messages: DataFrame, arrival: str | Column, ticks: str = "us") -> Tuning:
+    """What ε and δ the messages needed. `arrival` is the column by which they came, and `ticks` the unit of
+    rc and r."""
     if isinstance(arrival, str) and arrival not in messages.columns:
         raise BadInput(f"there is no column {quote(arrival)}; there are {', '.join(messages.columns)}")
-    stamped, times = with_times(messages)
+    stamped, times = with_times(messages, ticks)
     later, earlier = F.col(times.rc), F.col(times.r)
     beats = is_beat(Extra.of_rows(stamped))
     numbered = F.col(times.sequence).between(1, MOST_SEQUENCE)
@@ -68,4 +79,5 @@ def tune(messages: DataFrame, arrival: str | Column) -> Tuning:
         epsilon,
         int(by_size[-1]),
         tuple(trade),
+        int(r.max()),
     )

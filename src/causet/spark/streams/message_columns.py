@@ -1,0 +1,70 @@
+"""The columns of messages: which of them say who numbered a message, its number, and its causes."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from causet.envelope import PROCESS, VERSION_NAME
+from causet.errors import BadInput, quote
+from causet.spark.streams.bucket import MALFORMED
+from causet.spark.streams.pack import FAULT, OWN, SIZE
+
+
+def column_of_version(messages: DataFrame) -> str:
+    """The column of the envelope's version; BadInput if it has an unsuitable type."""
+    _check(messages, VERSION_NAME, (T.StringType, T.IntegralType), "1 or 2")
+    return VERSION_NAME
+
+
+def columns_of_identity(messages: DataFrame) -> tuple[str, ...]:
+    """The columns of the identity under which messages are numbered; BadInput if one has an unsuitable type.
+
+    Rows may have the first one although it was not there when the columns were written down.
+    """
+    _check(messages, PROCESS, (T.StringType,), "a string")
+    table = "process" in messages.columns and isinstance(messages.schema["process"].dataType, T.StringType)
+    return (PROCESS, "process") if table else (PROCESS,)
+
+
+def _check(messages: DataFrame, name: str, kinds: tuple[type, ...], words: str) -> None:
+    if name in messages.columns and not isinstance(messages.schema[name].dataType, kinds):
+        kind = messages.schema[name].dataType.simpleString()
+        raise BadInput(f"column {quote(name)} must be {words}, not {kind}")
+
+
+def columns_of_order(messages: DataFrame, by: str | None, parent: str | None) -> tuple[str, str, str | None]:
+    """The columns of source, sequence and causes; BadInput if one is missing, or has an unsuitable type."""
+    names = messages.columns
+    theirs = [name for name in names if name != MALFORMED and not name.startswith(OWN)]
+    for name in names:
+        if name.startswith(OWN) and name not in (FAULT, SIZE):
+            raise BadInput(f"column name {quote(name)} is reserved: causet uses names that begin with {OWN}")
+
+    def need(name: str, kinds: tuple[type, ...], words: str) -> str:
+        if name not in names:
+            raise BadInput(f"messages need a column {quote(name)}; there are {', '.join(theirs)}")
+        if not isinstance(messages.schema[name].dataType, kinds):
+            raise BadInput(
+                f"column {quote(name)} must be {words}, not {messages.schema[name].dataType.simpleString()}"
+            )
+        return name
+
+    if by is not None:
+        need(by, (T.StringType, T.IntegralType), "a string")
+    if parent is not None:
+        need("id", (T.StringType,), "a string")
+        need(parent, (T.StringType, T.ArrayType), "a string or a list of strings")
+        return "id", "id", parent
+    need("source", (T.StringType,), "a string")
+    need("sequence", (T.IntegralType, T.StringType), "a string or a 64-bit integer")
+    if "deps" in names:
+        return (
+            "source",
+            "sequence",
+            need("deps", (T.BinaryType, T.MapType), "packed bytes or a map process → number"),
+        )
+    if "causaldeps" in names:
+        return "source", "sequence", need("causaldeps", (T.StringType,), "a JSON string")
+    columns = f"{quote('deps')} or {quote('causaldeps')}"
+    raise BadInput(f"messages need a column {columns}; there are {', '.join(theirs)}")

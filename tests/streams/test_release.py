@@ -1,0 +1,192 @@
+"""`merge --release clock`: a source that falls silent, without a heartbeat, holds no other one."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from causet import RcClock, Stamper
+from tests.helpers.commands import causet, rows_in
+from tests.helpers.kafka import create, publish
+from tests.helpers.streams import write_files
+
+pytestmark = pytest.mark.jvm
+
+EPSILON, DELTA = 0.05, 1.0
+HOW = ["--epsilon", f"{EPSILON}s", "--delta", f"{DELTA}s", "--buckets", "2"]
+BATCH = 90.0
+"""Seconds that a batch takes, at most, on a machine that is busy with other tests."""
+
+
+class Producers:
+    """Two sources, of which one falls silent; each message is a file."""
+
+    def __init__(self, inbox: Path) -> None:
+        self.inbox = inbox
+        inbox.mkdir()
+        self.sources = {name: Stamper(name, clock=RcClock(1000 * EPSILON)) for name in "ab"}
+        self.sent: dict[str, float] = {}
+
+    def send(self, name: str) -> None:
+        subject = f"{name}{len(self.sent)}"
+        envelope = self.sources[name].stamp(None, subject=subject)
+        beside = self.inbox / f".{subject}"
+        beside.write_text(json.dumps(envelope) + "\n")
+        beside.rename(self.inbox / f"{subject}.jsonl")
+        self.sent[subject] = time.time()
+
+
+@contextmanager
+def following(inbox: Path | str, out: Path) -> Iterator[subprocess.Popen[str]]:
+    program = ["-c", "from causet.cli import main; main()"]
+    command = [sys.executable, *program, "merge", inbox, out, *HOW, "--release", "clock", "--json"]
+    local = ["--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2", "--follow"]
+    with subprocess.Popen(
+        [*map(str, command), *local], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_for(out: Path, wanted: set[str], seconds: float, producers: Producers | None = None) -> float:
+    """How long it took until these are in the sink; meanwhile a source may go on sending."""
+    began = time.monotonic()
+    while not wanted <= {row.get("subject", row["id"]) for row in rows_in(out)}:
+        assert time.monotonic() - began < seconds, f"only {len(rows_in(out))} of {len(wanted)} are there"
+        if producers is not None:
+            producers.send("a")
+        time.sleep(0.3)
+    return time.monotonic() - began
+
+
+def check(rows: list[dict[str, Any]], sent: dict[str, float]) -> None:
+    assert sorted(row["subject"] for row in rows) == sorted(sent), "each once"
+    times = [tuple(map(int, row["causaltime"].split())) for row in rows]
+    assert times == sorted(times)
+    assert {row["status"] for row in rows} == {"delivered"}
+
+
+def test_a_silent_source_holds_nobody_and_a_kill_changes_nothing(tmp_path: Path) -> None:
+    producers, out = Producers(tmp_path / "in"), tmp_path / "out"
+    producers.send("b")
+    producers.send("a")
+    with following(tmp_path / "in", out) as process:
+        wait_for(out, set(producers.sent), 240)
+        producers.send("a")  # idle otherwise: nothing comes any more
+        took = wait_for(out, set(producers.sent), 120)
+        assert took < DELTA + 3 * EPSILON + BATCH
+        first = set(producers.sent)
+        producers.send("a")
+        took = wait_for(out, first | {max(producers.sent, key=producers.sent.__getitem__)}, 120, producers)
+        assert took < DELTA + 3 * EPSILON + BATCH
+        process.send_signal(signal.SIGKILL)
+    before = {file.name: file.read_bytes() for file in out.glob("batch-*")}
+    producers.send("a")
+    with following(tmp_path / "in", out) as process:
+        wait_for(out, set(producers.sent), 240)
+        process.send_signal(signal.SIGINT)
+        told = json.loads(process.communicate(timeout=120)[0])
+    after = {file.name: file.read_bytes() for file in out.glob("batch-*")}
+    committed = sorted(before)[:-1]  # the last one may not have been finished
+    assert {name: after[name] for name in committed} == {name: before[name] for name in committed}
+    check(rows_in(out), producers.sent)
+    assert told["books"]["balance"] and told["late"] == told["held"] == 0
+
+
+def test_a_run_that_does_not_follow_releases_what_its_clock_has_passed(tmp_path: Path) -> None:
+    now = time.time_ns() // 1000
+    old = [{"source": name, "sequence": n, "rc": n, "r": n} for n, name in enumerate("aaba", 1)]
+    new = [{"source": "b", "sequence": 9, "rc": now, "r": now}]
+    inbox = write_files(tmp_path / "in", [*old, *new], 2)
+    command = ["merge", inbox, tmp_path / "out", "--epsilon", "50ms", "--delta", "10m", "--buckets", "2"]
+    told = json.loads(causet(*command, "--json"))
+    assert (told["delivered"], told["held"], told["waits_for"]) == (0, 5, "a")
+    told = json.loads(causet(*command, "--json", "--release", "clock"))
+    assert (told["delivered"], told["held"], told["waits_for"]) == (4, 1, None)
+    assert [row["rc"] for row in rows_in(tmp_path / "out")] == [1, 2, 3, 4]
+    write_files(tmp_path / "more", [{"source": "a", "sequence": 9, "rc": 3, "r": 3}], 1)
+    (tmp_path / "more/00000.jsonl").rename(inbox / "more.jsonl")
+    told = json.loads(causet(*command, "--json", "--release", "clock"))
+    assert (told["late"], told["held"]) == (1, 1) and told["books"]["balance"]
+
+
+def test_two_levels_by_commands_with_a_source_that_only_beats(tmp_path: Path) -> None:
+    """All messages leave the top, in the order of one merger that reads everything."""
+    now = [1_700_000_000_000_000]
+    clocks = {name: RcClock(50, lambda: now[0], None) for name in "abq"}
+    sources = {name: Stamper(name, clock=clock) for name, clock in clocks.items()}
+    sent: dict[str, list[dict[str, Any]]] = {"left": [], "right": []}
+    for number in range(40):
+        now[0] += 100_000
+        name = "ab"[number % 3 % 2]
+        sent["left" if name == "a" else "right"].append(
+            sources[name].stamp(None, subject=f"{name}{number:02}")
+        )
+        sent["right"].append(sources["q"].heartbeat())
+    for _ in range(8):
+        now[0] += 1_000_000
+        for name, stamper in sources.items():
+            sent["left" if name == "a" else "right"].append(stamper.heartbeat())
+    for name, rows in sent.items():
+        write_files(tmp_path / name, rows, 100)
+    write_files(tmp_path / "flat", [*sent["right"], *sent["left"]], 200)
+
+    def merged(source: str, sink: str, delta: str) -> list[dict[str, Any]]:
+        how = ["--epsilon", "50ms", "--delta", delta, "--buckets", "2", "--expect", "a", "--expect", "q"]
+        how = how if source in ("middle", "flat") else how[:-4]
+        told = json.loads(causet("merge", tmp_path / source, tmp_path / sink, *how, "--json"))
+        assert told["books"]["balance"] and told["late"] == told["diverted"] == 0
+        return rows_in(tmp_path / sink)
+
+    for name in sent:
+        assert {row["status"] for row in merged(name, f"middle/{name}", "400ms")} <= {
+            "delivered",
+            "heartbeat",
+        }
+    top = merged("middle", "top", "550.001ms")
+    flat = merged("flat", "one", "400ms")
+    orders = [[row["subject"] for row in rows if row["status"] == "delivered"] for rows in (top, flat)]
+    assert orders[0] == orders[1] and len(orders[0]) == 40
+    assert {row["source"] for row in top if row["status"] == "heartbeat"} == set("abq")
+
+
+def test_a_topic_is_followed_by_the_clock(broker: str, tmp_path: Path) -> None:
+    producers = Producers(tmp_path / "in")
+    create(broker, "live")
+    place, out = f"kafka://{broker}/live", tmp_path / "out"
+    with following(place, out) as process:
+        for names in ("ba", "aa"):  # b is silent from then on
+            envelopes = [
+                producers.sources[name].stamp(None, id=f"{name}{names}{number}")
+                for number, name in enumerate(names)
+            ]
+            publish(broker, "live", envelopes, tmp_path)
+            producers.sent.update(dict.fromkeys((each["id"] for each in envelopes), 0.0))
+            wait_for(out, set(producers.sent), 240)
+        process.send_signal(signal.SIGINT)
+        told = json.loads(process.communicate(timeout=120)[0])
+    assert (told["delivered"], told["held"], told["late"]) == (4, 0, 0) and told["books"]["balance"]
+
+
+def test_a_table_in_milliseconds_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    warned: list[str] = []
+    monkeypatch.setattr("causet.cli.shared.streams.warn", warned.append)
+    at = 1_700_000_000_000
+    inbox = write_files(tmp_path / "in", [{"source": "a", "sequence": 1, "rc": at, "r": at}], 1)
+    command = ["merge", inbox, tmp_path / "out", "--epsilon", "50ms", "--delta", "1s", "--buckets", "2"]
+    causet(*command)
+    causet("tune", inbox)
+    assert len(warned) == 2 and all(f"(the latest is {at}): if they are, use --ticks ms" in e for e in warned)
+    causet("tune", inbox, "--ticks", "ms")
+    assert len(warned) == 2

@@ -1,0 +1,178 @@
+"""The clock that releases: a time counts once everything that had come by then is in a planned batch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from causet.spark.streams import ticks as module
+from causet.spark.streams.checkpoint import Checkpoint
+from causet.spark.streams.ticks import FileReading, Ticks, TopicReading
+
+WAIT = 30_000
+"""δ + ε, in µs."""
+
+
+class Plan:
+    """A folder of files and what Spark writes down about batches of them."""
+
+    def __init__(self, home: Path, per_batch: int = 3) -> None:
+        self.inbox, self.kept, self.per_batch = home / "inbox", Checkpoint(home / "kept"), per_batch
+        self.inbox.mkdir()
+        for name in ("offsets", "commits", "sources/0"):
+            (self.kept.spark / name).mkdir(parents=True)
+        self.arrived: dict[str, int] = {}
+        self.taken: set[str] = set()
+        self.batch = -1
+        self.now, self.held, self.oldest = 1000, 1, 0
+        reading = FileReading(self.inbox, self.kept, per_batch)
+        self.ticks = Ticks(reading, self.kept, WAIT, lambda: (self.held, self.oldest), lambda: self.now)
+        self.ticks.begin()
+
+    def arrive(self) -> None:
+        name = f"m {len(self.arrived)} ä%.jsonl"
+        (self.inbox / name).write_text("{}\n")
+        self.arrived[name] = self.now
+
+    def plan(self) -> None:
+        """Spark lists the folder, and takes the files that are the oldest."""
+        new = [name for name in self.arrived if name not in self.taken][: self.per_batch]
+        if not new:
+            return
+        self.batch += 1
+        self.taken.update(new)
+        entries = [{"path": (self.inbox / name).resolve().as_uri(), "batchId": self.batch} for name in new]
+        log = "\n".join(["v1", *map(json.dumps, entries)])
+        (self.kept.spark / f"sources/0/{self.batch}").write_text(log, encoding="utf-8")
+        (self.kept.spark / f"offsets/{self.batch}").write_text(f'v1\n{{}}\n{{"logOffset":{self.batch}}}')
+
+    def shown(self) -> list[int]:
+        return sorted(int(each.stem) for each in self.kept.ends.glob("[0-9]*.json"))
+
+
+def test_a_time_counts_when_everything_that_is_there_is_planned(tmp_path: Path) -> None:
+    plan = Plan(tmp_path)
+    plan.arrive()
+    plan.ticks.look()
+    assert plan.shown() == [], "a file is there that no batch has"
+    plan.plan()
+    plan.ticks.look()
+    assert plan.shown() == [1000]
+
+
+def test_a_backlog_does_not_become_late(tmp_path: Path) -> None:
+    plan = Plan(tmp_path)
+    for _ in range(7):
+        plan.arrive()
+    for _ in range(2):  # batches of 3, and one file is left
+        plan.plan()
+        plan.now += 2000
+        plan.ticks.batch_written(plan.batch)
+        assert plan.shown() == []
+    plan.plan()
+    plan.arrive()  # while that batch runs: so the time of now does not count, but that of its plan does
+    began = plan.now
+    plan.now += 2000
+    plan.ticks.batch_written(plan.batch)
+    assert plan.shown() == [began]
+
+
+def test_nothing_is_written_that_releases_nothing(tmp_path: Path) -> None:
+    plan = Plan(tmp_path)
+    plan.held = 0
+    plan.ticks.look()
+    plan.held, plan.oldest = 1, 1000 * plan.now - WAIT
+    plan.ticks.look()
+    assert plan.shown() == [], "a message leaves when the clock exceeds its time, not when it reaches it"
+    plan.oldest -= 1
+    plan.ticks.look()
+    assert plan.shown() == [1000]
+    plan.now += module.AT_LEAST - 1
+    plan.ticks.look()
+    assert plan.shown() == [1000], "not so soon again"
+    plan.now += 1
+    plan.ticks.look()
+    assert plan.shown() == [1000], "nor before a batch was planned that can read the last one"
+    plan.arrive()
+    plan.plan()
+    plan.ticks.look()
+    assert plan.shown() == [1000, 1000 + module.AT_LEAST]
+
+
+def test_times_that_were_read_are_removed(tmp_path: Path) -> None:
+    plan = Plan(tmp_path)
+    for _ in range(20):
+        plan.arrive()
+        plan.plan()
+        plan.now += 1000
+        plan.ticks.batch_written(plan.batch)
+        assert 1 <= len(plan.shown()) <= module.KEPT + 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_time_counts_before_what_had_come_by_then_is_planned(tmp_path: Path, seed: int) -> None:
+    plan, draw, found = Plan(tmp_path, per_batch=2), Random(seed), set[int]()
+    for _ in range(120):
+        plan.now += draw.choice([0, 1, 600])
+        step = draw.random()
+        if step < 0.25:
+            plan.arrive()
+        elif step < 0.65:
+            plan.plan()
+            plan.now += draw.choice([0, 700])
+            if draw.random() < 0.5:
+                plan.arrive()
+            if plan.batch >= 0:
+                plan.ticks.batch_written(plan.batch)
+        else:
+            plan.ticks.look()
+        for shown in set(plan.shown()) - found:
+            waiting = [at for name, at in plan.arrived.items() if name not in plan.taken]
+            assert all(at >= shown for at in waiting)
+            found.add(shown)
+    assert found
+
+
+class Topics:
+    """A broker, as far as it is asked here."""
+
+    per_batch = 100
+
+    def __init__(self) -> None:
+        self.highs: dict[str, object] = {"t:0": 5, "t:1": 7, "t": "an id"}
+
+    def reportLatestOffset(self) -> dict[str, object]:
+        return self.highs
+
+
+def test_topics_are_read_up_to_their_last_offsets(tmp_path: Path) -> None:
+    kept = Checkpoint(tmp_path)
+    (kept.spark / "offsets").mkdir(parents=True)
+    topics = Topics()
+    reading = TopicReading(topics, kept)  # type: ignore[arg-type]
+
+    def plan(batch: int, id: str = "an id", **ends: int) -> None:
+        offsets = json.dumps({**{f"t:{name[1:]}": end for name, end in ends.items()}, "t": id})
+        (kept.spark / f"offsets/{batch}").write_text(f"v1\n{{}}\n{offsets}\n-")
+
+    assert not reading.all_planned()
+    plan(0, p0=5, p1=6)
+    assert not reading.all_planned()
+    plan(1, p0=5, p1=7)
+    assert reading.all_planned()
+    assert reading.reached_end(1)
+    assert reading.reached_end(0), "wherever it began, more would have fitted"
+    plan(2, p0=65, p1=47)
+    assert not reading.reached_end(2), "as much as fits into a batch: there may be more"
+    plan(3, p0=100, p1=111)
+    assert reading.reached_end(3)
+    plan(4, "recreated", p0=60, p1=40)
+    assert not reading.reached_end(4), "less than before, and as much as fits"
+    plan(5, "once more", p0=60, p1=39)
+    assert reading.reached_end(5)
+    (kept.spark / "offsets/3").unlink()
+    plan(4, p0=60, p1=40)
+    assert not reading.reached_end(4), "where it began is not known"
