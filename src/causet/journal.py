@@ -97,7 +97,9 @@ class Journal:
                     old = _version(record, "its first line") == 1
                 found.append(_checked(_taken_over(record, number == 1) if old else record, number == 1))
             except (ValueError, RecursionError, BadInput) as error:
-                raise BadInput(f"{self._path}, line {number}: not written by a stamper: {error}") from None
+                raise BadInput(
+                    f"{self._path}, line {number}: not a line of a stamper's file: {error}"
+                ) from None
         return found
 
     def begin(self, state: Mapping[str, Any], kept: Iterable[Mapping[str, Any]]) -> None:
@@ -203,7 +205,8 @@ def _version(state: Mapping[str, Any], what: str) -> int:
     version = state["version"]
     if type(version) is not int or not 1 <= version <= VERSION:
         raise BadInput(
-            f"{what}: version {quote(version)}, and this is version {VERSION}; use the release that wrote it"
+            f"{what}: version {quote(version)}, and this release reads up to {VERSION}; use the one that "
+            "wrote it"
         )
     return version
 
@@ -237,7 +240,11 @@ def _checked(line: dict[str, Any], first: bool) -> dict[str, Any]:
     for name in STATE if first else ():
         if name not in line:
             raise BadInput(f"{quote(name)} is missing")
+    if "version" in line and not first:
+        raise BadInput("the state of a stamper can stand in the first line only")
     for name, kind in KINDS.items():
         if name in line and not isinstance(line[name], kind):
             raise BadInput(f"{quote(name)} cannot be {quote(line[name])}")
+    if "saw" in line and list(map(type, line["saw"])) != [str, int, dict]:
+        raise BadInput(f'"saw" must be a process, a number and its causes, not {quote(line["saw"])}')
     return line

@@ -26,6 +26,9 @@ from typing import NamedTuple
 from causet.errors import BadInput, BadStamp, CausetError, quote
 
 TICKS_PER_MS = 1000
+SLACK = TICKS_PER_MS
+"""Ticks that a time may be ahead of the clocks: a chain of messages adds one for each hop that takes less
+than a tick, as where a clock shows only every so many of them."""
 FAR = 2**53
 """No time is as large as this; whatever reads JSON reads smaller ones exactly."""
 _TIME = re.compile(r"(\d{1,16})[ ,](\d{1,16})")
@@ -62,12 +65,6 @@ def largest_c(epsilon: int, tick: int = 1) -> int:
     return 2 * epsilon + tick
 
 
-def largest_known(now: int, largest: int, received: Iterable[int]) -> int:
-    """The largest clock value known after an event at `now`, which may have received messages of these r + c:
-    it comes after every one of them."""
-    return max(now, largest, *(rc + 1 for rc in received))
-
-
 def wall_clock() -> int:
     """Ticks of 1 µs since 1970."""
     return time.time_ns() // 1000
@@ -91,9 +88,8 @@ class RcClock:
     """The clock of one process. `epsilon` bounds, in ms, how far two clocks of the system are apart.
 
     The bound is checked: where the wall clock differs from the steady one by more than ε, and where a
-    message comes from a clock that is ahead by more than ε, ClockJumped is raised and nothing changes. The
-    largest clock value known is at most ε ahead, and one tick more for each hop of a chain of messages:
-    `reach` leaves room for hops that take less than a tick, and no more than for ε of them.
+    message comes from a clock that is ahead by more than ε, or knows of one that is, ClockJumped is raised
+    and nothing changes. The largest clock value known is at most ε ahead, and a little more (`SLACK`).
 
     `now` and `steady` return ticks of 1 µs, and all times are in such ticks. Threads and stampers can share a
     clock.
@@ -105,8 +101,9 @@ class RcClock:
         now: Callable[[], int] = wall_clock,
         steady: Callable[[], int] | None = steady_clock,
     ) -> None:
-        if not 0 <= epsilon < FAR / TICKS_PER_MS:
-            raise BadInput(f"epsilon = {epsilon}: it is a number of ms, and cannot be negative")
+        most = FAR // TICKS_PER_MS
+        if not isinstance(epsilon, int | float) or not 0 <= epsilon < most:
+            raise BadInput(f"epsilon = {quote(epsilon)}: it must be a number of ms from 0 to {most:,}")
         self.epsilon = round(epsilon * TICKS_PER_MS)
         """in ticks"""
         self.largest = 0
@@ -125,11 +122,11 @@ class RcClock:
         """What was known before a restart."""
         self.largest = max(self.largest, rc)
 
-    def heard(self, *received: RcTime, tick: int = 1) -> None:
+    def heard(self, *received: RcTime, tick: int = 1, source: str | None = None) -> None:
         """Messages with these times were received: the next event comes after them. `tick` is the length of a
-        tick of the clocks that they are from."""
+        tick of the clocks that they are from, and `source` is named where their clock is wrong."""
         with self._lock:
-            self._hear(self._checked(), received, tick)
+            self._hear(self._checked(), received, tick, source)
 
     def event(self, *received: RcTime) -> RcTime:
         """The time of the next message that is sent, after those that were received."""
@@ -139,12 +136,13 @@ class RcClock:
             self.largest = max(now, self.largest + 1)
             return RcTime(self.largest, now)
 
-    def _hear(self, now: int, received: Iterable[RcTime], tick: int = 1) -> None:
+    def _hear(self, now: int, received: Iterable[RcTime], tick: int = 1, source: str | None = None) -> None:
         known = self.largest
+        told = "a message" if source is None else f"a message of {quote(source)}"
         for when in received:
             if when.r > now + self.epsilon:
                 raise ClockJumped(
-                    f"a message was stamped by a clock that is {in_ms(when.r - now)} ahead of this one, and "
+                    f"{told} was stamped by a clock that is {in_ms(when.r - now)} ahead of this one, and "
                     f"ε is {in_ms(self.epsilon)}: set the clocks right, or raise epsilon at every source"
                 )
             most = largest_c(self.epsilon, tick)
@@ -153,14 +151,18 @@ class RcClock:
                     f"causaltime {quote(str(when))}: c is {in_ms(when.rc - when.r)}, and {in_ms(most)} is "
                     "the most that it can be"
                 )
-            if when.rc + 1 > now + self.reach:
+            if when.rc > now + self._ahead(tick):
                 raise ClockJumped(
-                    f"causaltime {quote(str(when))} is {in_ms(when.rc - now)} ahead of this clock, more than "
-                    f"ε = {in_ms(self.epsilon)} allows: set the clocks right, or raise epsilon at every "
-                    "source"
+                    f"{told} knows of a clock that is {in_ms(when.rc - now)} ahead of this one, and ε is "
+                    f"{in_ms(self.epsilon)}: set the clocks right, or raise epsilon at every source"
                 )
             known = max(known, when.rc)
         self.largest = known
+
+    def _ahead(self, tick: int) -> int:
+        """How far a time may be ahead of this clock. Clocks with long ticks run ahead of each other."""
+        most = self.reach - 1  # what is stamped next is one tick later
+        return min(self.epsilon + SLACK, most) if tick == 1 else most
 
     def _checked(self) -> int:
         before = self._steady() if self._steady is not None else 0
@@ -182,7 +184,7 @@ class RcClock:
             return
         low, high = self._apart
         jump = least - high if least > high else most - low if most < low else 0
-        if abs(jump) > self.epsilon:
+        if abs(jump) > self.epsilon + 1:  # each clock rounds to a tick
             self._apart = least, most
             raise ClockJumped(
                 f"the clock of this machine jumped {'ahead' if jump > 0 else 'back'} by {in_ms(abs(jump))}, "

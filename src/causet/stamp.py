@@ -255,7 +255,7 @@ class Stamper:
             self._check_open()
             before = self.clock.largest if self.clock is not None else 0
             if self.clock is not None and when is not None:
-                self.clock.heard(when, tick=tick)
+                self.clock.heard(when, tick=tick, source=process)
             if beats or process == self.process or number <= self._seen.get(process, 0):
                 if self.clock is not None and self.clock.largest > before:
                     self._write({"rc": self.clock.largest})

@@ -30,6 +30,7 @@ from causet.protocols import Outcome, Packet, Process, make_options
 from causet.protocols.base import Learned
 from causet.protocols.damage import FIELDS, damage
 from causet.protocols.merge import Merge, MergeOptions
+from causet.protocols.merge_clock import Timestamp
 from causet.simulate.network import Network
 from causet.simulate.workload import Workload, delay_of
 from causet.topology import groups_of
@@ -173,6 +174,41 @@ def test_clocks_modulo_b_recover_too() -> None:
         check(seed, modulus=6 * 3 + 6 + 1)
 
 
+def woken(kind: type[Merge], seed: int) -> list[str] | None:
+    """The receptions that p2 has deferred are damaged, and nothing happens for long. Then p1 sends, p2
+    receives that and sends, at a time for which the damage may have been made: the order at p3. None if it
+    was not."""
+    draw = Random(seed)
+    system = System(named_processes(3))
+    options, _ = make_options(kind, system, {"epsilon": 2, "delta": 3})
+    p1, p2, p3 = processes = [Process(kind, p, system, options) for p in range(3)]
+    for process in processes:
+        process.tick(1000)
+    damage(p2, draw, ("deferred receptions",))
+    assert isinstance(p2.protocol, Merge) and isinstance(options, MergeOptions)
+    latest = max((stamp.r for stamp in p2.protocol.deferred), default=0)
+    if latest <= 1000 + kind.recovery(options):
+        return None
+    now = latest + draw.randint(-2, 2)
+    for at in (1001, 1002, now):
+        for process in processes:
+            process.tick(at)
+    for _ in range(5):
+        [cause] = p1.send(0b110).packets
+    p2.receive(cause)
+    [effect] = p2.send(0b100).packets
+    p3.receive(effect)
+    p3.receive(cause)
+    later = range(now + 1, now + 30)
+    return [packet.id(system) for at in later for packet in p3.tick(at).delivered]
+
+
+def test_an_idle_process_recovers_from_damaged_receptions_too() -> None:
+    orders = [order for seed in range(400) if (order := woken(Merge, seed)) is not None]
+    assert len(orders) > 50
+    assert all(order == ["p1:5", "p2:1"] for order in orders)
+
+
 def test_damage_does_show_before_it_is_recovered_from() -> None:
     """The tests above would prove nothing if damage had no effect."""
     shown = [damaged_world(seed).found(-1.0, -1.0) for seed in range(40)]
@@ -220,6 +256,26 @@ class KeepsDeliveriesToCome(Merge):
         oldest = self.rt - self.longest()
         self.passed = deque((tick, key) for tick, key in self.passed if tick >= oldest)
         return [key for _, key in self.passed]
+
+
+class KeepsReceptions(Merge):
+    """Receptions that were deferred are not looked at."""
+
+    def _counts(self, stamp: Timestamp) -> bool:
+        return True
+
+
+class KeepsReceptionsToCome(Merge):
+    """Those of a time that has not come are kept until then."""
+
+    def _counts(self, stamp: Timestamp) -> bool:
+        return self.clock.teaches(stamp, self.rt)
+
+
+@pytest.mark.parametrize("kind", [KeepsReceptions, KeepsReceptionsToCome])
+def test_without_the_rule_a_damaged_reception_breaks_a_later_event(kind: type[Merge]) -> None:
+    orders = [order for seed in range(400) if (order := woken(kind, seed)) is not None]
+    assert ["p2:1", "p1:5"] in orders
 
 
 class TrustsItsClock(Merge):
@@ -332,7 +388,8 @@ def test_without_bounds_nothing_is_promised() -> None:
     process = Process(Merge, 0, system, options)
     with pytest.raises(BadInput, match="the ⟨r, c⟩ clock does not claim to recover from damage to its state"):
         damage(process, Random(0), ("timestamp",))
-    with pytest.raises(BadInput, match="does not claim to bear skew-fault; merge does, with the clock kn"):
+    said = "merge with these options does not claim to bear skew-fault; merge with the clock kn does"
+    with pytest.raises(BadInput, match=said):
         Network(skew_fault=(0, 5.0)).check(Merge, options)
     process.tick(5)
     with pytest.raises(BadInput, match="a clock that shows 5 cannot go to 4"):

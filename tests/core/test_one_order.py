@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from itertools import combinations, product
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from causet.check.agreement import disagreements
 from causet.check.explorer import explore
 from causet.check.oracle import judge
-from causet.check.runs import run
+from causet.check.runs import judged, run
 from causet.check.scopes import scopes_for
 from causet.errors import BadInput
 from causet.holdback import HoldBackFull
@@ -25,7 +26,8 @@ from causet.protocols import PROTOCOLS, Packet, Process, Protocol, make_options
 from causet.protocols.merge import Merge
 from causet.simulate.network import Network
 from causet.simulate.record import Recorder
-from causet.simulate.schedule import parse
+from causet.simulate.replay import replay
+from causet.simulate.schedule import parse, write_schedule
 from causet.simulate.workload import Workload, delay_of
 from causet.topology import groups_of
 from tests.helpers.exhibits import delivered
@@ -191,6 +193,58 @@ def test_the_explorer_shows_that_the_others_have_no_one_order(name: str) -> None
     assert report.shortest is not None and report.finding is not None
     assert "there is no one order: p1 delivered p1:1 before p2:1" in report.finding.text
     assert judge(replayed(report.shortest, name).events).disagreements
+    again = parse(write_schedule(report.shortest))  # what is written down shows the same
+    assert judge(replayed(again, name).events).disagreements
+
+
+def test_a_send_can_name_its_group_and_all_of_its_members() -> None:
+    text = "processes: [p1, p2, p3]\ngroups: {{g: [p1, p2]}}\nsteps:\n  - {{send: a, from: p1, {}, group: g}}"
+    assert parse(text.format("to: [p1, p2]")).steps[0].targets == 0b011
+    assert parse(text.format("to: [p2]")).steps[0].targets == 0b010
+    with pytest.raises(BadInput, match="or both, where `to` has all its members"):
+        parse(text.format("to: [p2, p3]"))
+
+
+def test_an_own_copy_that_is_still_held_counts_as_not_delivered() -> None:
+    """K1 as printed: p1 delivers b before its own a, and the trace ends before a leaves."""
+    reports = [
+        (named.scope, report)
+        for named in scopes_for(Merge, 2, 2, as_printed="K1")
+        if (report := explore(named.scope)).findings
+    ]
+    assert reports
+    for scope, report in reports:
+        assert report.finding is not None and report.shortest is not None and report.finding.kind == "unsafe"
+        result = replay(report.shortest, scope.kind, scope.options)
+        assert [(v.process, v.delivered, v.before) for v in judged(result, Merge).violations] == [
+            ("p1", "b", "a")
+        ]
+        assert result.own == {("p1", "a"), ("p2", "b")}
+        assert not judge(result.events, lost=result.lost, receptions_teach=True).violations
+
+
+@pytest.mark.parametrize(
+    ("messages", "settings"),
+    [(7, {"events_per_tick": 1}), (2, {"events_per_tick": 1, "clock": "rc", "quiet": 4})],
+)
+def test_sends_that_were_put_off_are_given_the_time_to_leave(messages: int, settings: Any) -> None:
+    for named in scopes_for(Merge, 2, messages, settings=settings):
+        report = explore(named.scope)
+        assert report.complete and not report.findings, named.label
+
+
+def test_deliveries_between_faults_are_compared_too() -> None:
+    """With ties by arrival there is no one order, and faults in the run do not hide that."""
+    system = System(named_processes(4), groups_of("all", 4, 1))
+    workload = Workload(system, 1500, 0.5, delay_of("uniform:0:2"), 1, own_copies=True)
+    found = {}
+    for kind in (Merge, BreaksTiesByArrival):
+        options, _ = make_options(kind, system, {"epsilon": 1, "delta": 4})
+        result = run(kind, options, workload, Network(state_corruption=0.001), one_order=True)
+        assert result.tally.faults > 1 and result.compared is not None
+        assert result.tally.deliveries / 2 < result.compared < result.tally.deliveries
+        found[kind] = len(result.disagreements or ())
+    assert not found[Merge] and found[BreaksTiesByArrival]
 
 
 def test_a_message_to_its_sender_alone_is_still_refused_by_schedules() -> None:

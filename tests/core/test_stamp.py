@@ -168,7 +168,7 @@ def test_saved_and_restored() -> None:
     envelope = again.stamp()
     assert (sequence_of(envelope), deps_of(envelope)) == (1, {anna.process: 2})
     assert process_of(envelope) == ben.process == again.process
-    with pytest.raises(BadInput, match="version 7, and this is version 2"):
+    with pytest.raises(BadInput, match="version 7, and this release reads up to 2; use the one that wrote"):
         Stamper.restore(json.dumps({**json.loads(ben.save()), "version": 7}))
 
 
@@ -203,6 +203,24 @@ def test_the_file_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.Mon
     assert again.unsent == [kept] and again.sequence == 1101
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"saw": [1]}', "must be a process, a number and its causes"),
+        ('{"saw": ["a", true, {}]}', "must be a process, a number and its causes"),
+        ('{"version": 2}', "the state of a stamper can stand in the first line only"),
+        ('{"sent": "1"}', '"sent" cannot be "1"'),
+        ("[]", "an object is expected"),
+    ],
+)
+def test_a_line_that_no_stamper_writes_is_refused(line: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "anna"
+    Stamper("anna", file=file).close()
+    file.write_text(file.read_text() + line + "\n")
+    with pytest.raises(BadInput, match=f"{file}, line 2: not a line of a stamper's file: .*{said}"):
+        Stamper("anna", file=file)
+
+
 def test_a_torn_last_line_never_counted(tmp_path: Path) -> None:
     file = tmp_path / "ben"
     ben = Stamper("ben", file=file)
@@ -216,7 +234,7 @@ def test_a_torn_last_line_never_counted(tmp_path: Path) -> None:
             assert sequence_of(again.stamp()) == 2
     ben.close()
     file.write_bytes(b"something else\n")
-    with pytest.raises(BadInput, match="line 1: not written by a stamper"):
+    with pytest.raises(BadInput, match="line 1: not a line of a stamper"):
         Stamper("ben", file=file)
 
 
@@ -362,7 +380,7 @@ def test_a_state_that_is_none_is_refused_in_a_sentence(saved: str, tmp_path: Pat
     with pytest.raises(BadInput):
         Stamper.restore(saved)
     (tmp_path / "f").write_text(saved + "\n")
-    with pytest.raises(BadInput, match="line 1: not written by a stamper"):
+    with pytest.raises(BadInput, match="line 1: not a line of a stamper"):
         Stamper("a", file=tmp_path / "f")
 
 
@@ -707,8 +725,10 @@ def test_the_bound_on_skew_is_checked() -> None:
     with pytest.raises(BadStamp, match=r"c is 100\.002 ms, and 100\.001 ms is the most that it can be"):
         clock.event(RcTime(1_100_002, 1_000_000))
     for epsilon in (-1, float("nan"), float("inf")):
-        with pytest.raises(BadInput, match="it is a number of ms, and cannot be negative"):
+        with pytest.raises(BadInput, match="it must be a number of ms from 0 to 9,007,199,254,740"):
             RcClock(epsilon)
+    with pytest.raises(BadInput, match='epsilon = "50": it must be a number of ms'):
+        RcClock("50")  # type: ignore[arg-type]
 
 
 def test_a_clock_that_jumps_is_an_error_once() -> None:
@@ -731,15 +751,40 @@ def test_a_clock_that_jumps_is_an_error_once() -> None:
 
 
 @pytest.mark.parametrize("wrong", [100_000, -100_000])
-def test_a_clock_that_is_wrong_by_2_epsilon_is_found_by_whoever_hears_of_it(wrong: int) -> None:
-    """ε is 50 ms. Who is ahead is refused by those who hear it; who is behind refuses the others."""
+def test_a_clock_that_is_wrong_by_2_epsilon_is_found_and_named(wrong: int) -> None:
+    """ε is 50 ms. A source that is ahead is refused by those that hear it; one that is behind refuses the
+    others."""
     wall, odd = Wall(), Wall(1_000_000 + wrong)
     right, set_wrong = (Stamper(name, clock=each.clock()) for name, each in (("a", wall), ("b", odd)))
     sender, receiver = (set_wrong, right) if wrong > 0 else (right, set_wrong)
     before = receiver.save()
-    with pytest.raises(ClockJumped, match="100 ms ahead of this one, and ε is 50 ms"):
+    said = (
+        f'a message of "{sender.process}" was stamped by a clock that is 100 ms ahead of this one, and ε is'
+    )
+    with pytest.raises(ClockJumped, match=f"{said} 50 ms"):
         receiver.saw(sender.stamp())
     assert receiver.save() == before
+
+
+def test_clocks_that_are_more_than_epsilon_apart_are_found_by_what_passes_between_them() -> None:
+    """ε is 50 ms. The first and the third are 99.8 ms apart, and each is within ε of the second."""
+    first, second, third = (
+        Stamper(name, clock=Wall(1_000_000 + offset).clock())
+        for name, offset in (("a", 49_900), ("b", 0), ("c", -49_900))
+    )
+    second.saw(first.stamp())
+    third.saw(Stamper("d", clock=Wall(1_000_000).clock()).stamp())
+    before = third.save()
+    with pytest.raises(ClockJumped, match=r'"b~.*" knows of a clock that is 99\.801 ms ahead of this one'):
+        third.saw(second.stamp())
+    assert third.save() == before
+
+
+def test_clocks_of_one_machine_never_jump_however_small_epsilon_is() -> None:
+    for epsilon in (0, 0.0005, 0.001):
+        clock = RcClock(epsilon)
+        for _ in range(5_000):
+            clock.event()
 
 
 @pytest.mark.parametrize(("wrong", "said"), [(100_000, "ahead by 100 ms"), (-100_000, "back by 100 ms")])

@@ -572,7 +572,7 @@ stamps("        self._not_before(state)\n", "", "time outlives a new file")
 stamps("        self._not_before(line)\n", "", "time that was heard outlives a restart")
 stamps("self.clock.not_before(when.rc)", "pass", "time does not go back in a restart")
 stamps(
-    "                self.clock.heard(when, tick=tick)\n",
+    "                self.clock.heard(when, tick=tick, source=process)\n",
     "                pass\n",
     "the clock hears what was seen",
 )
@@ -626,7 +626,7 @@ def check_journal(made: dict[str, Any], folder: Path) -> None:
     refuses(lambda: stamp.Stamper("p", file=file), "version 3")
     for broken in (b'"sequence": "1"', b'"number": 0'):
         file.write_bytes(whole.replace(b'"sequence": 0', broken))
-        refuses(lambda: stamp.Stamper("p", file=file), "line 1: not written by a stamper")
+        refuses(lambda: stamp.Stamper("p", file=file), "line 1: not a line of a stamper")
     file.write_bytes(whole)
     refuses(lambda: stamp.Stamper("q", file=file), 'this is the file of "p"')
     refuses(lambda: stamp.Stamper("p", "elsewhere", file=file), 'this is the file of "p"')
@@ -939,18 +939,25 @@ def check_clock(made: dict[str, Any], folder: Path) -> None:
     def far(c: int) -> None:
         begun().heard(time(900 + c, 900), tick=1000)
 
-    refuses(lambda: far(1100), "ahead of this clock", module.ClockJumped)
+    refuses(lambda: far(1100), "knows of a clock that is 1 ms ahead", module.ClockJumped)
     refuses(lambda: far(1101), "c is 1.101 ms", BadStamp)
 
-    for jump, said in ((51, "ahead by 0.051 ms"), (-51, "back by 0.051 ms")):
+    large = module.RcClock(50, look, lambda: now.steady)  # ε is 50,000 ticks, and slack 1,000 of them
+    now.wall = 100_000
+    refuses(lambda: large.event(time(151_001, 100_000)), "knows of a clock", module.ClockJumped)
+    refuses(lambda: large.heard(time(151_001, 100_000), source="p"), 'a message of "p"', module.ClockJumped)
+    assert large.event(time(151_000, 100_000)) == (151_001, 100_000), "a hop of less than a tick adds one"
+    large.heard(time(190_000, 150_000), tick=1000)  # clocks that count ms run ahead of each other
+
+    for jump, said in ((52, "ahead by 0.052 ms"), (-52, "back by 0.052 ms")):
         clock = begun()
         clock.event()
         pass_by(jump, 0)
         refuses(clock.event, f"jumped {said}", module.ClockJumped)
         assert clock.event().r == now.wall, "said once"
-        pass_by(50, 0)
-        clock.event()
-    for jump, first in ((51, True), (51, False), (-51, True), (-51, False)):
+        pass_by(51, 0)
+        clock.event()  # ε, and a tick by which the clocks round
+    for jump, first in ((52, True), (52, False), (-52, True), (-52, False)):
         clock = begun()
         if not first:
             clock.event()
@@ -958,7 +965,7 @@ def check_clock(made: dict[str, Any], folder: Path) -> None:
         clock.event()
         clock.event()
         pass_by(jump, 0)
-        refuses(clock.event, "0.051 ms", module.ClockJumped)
+        refuses(clock.event, "0.052 ms", module.ClockJumped)
     clock = begun()
     clock.not_before(1100)
     assert clock.event() == (1101, 1000)
@@ -1008,15 +1015,22 @@ clocks(
     "if when.r > now + self.epsilon:", "if when.r >= now + self.epsilon:", "a clock may be ahead by epsilon"
 )
 clocks("if when.rc > when.r + most:", "if False:", "c too large is refused")
-clocks("if when.rc + 1 > now + self.reach:", "if False:", "a time far ahead is refused")
-clocks("if when.rc + 1 > now + self.reach:", "if when.rc + 1 >= now + self.reach:", "as far ahead as may be")
+AHEAD = "if when.rc > now + self._ahead(tick):"
+clocks(AHEAD, "if False:", "a time far ahead is refused")
+clocks(AHEAD, AHEAD.replace(">", ">="), "as far ahead as may be")
+clocks("min(self.epsilon + SLACK, most)", "most", "what others know of is ahead by epsilon")
+clocks("min(self.epsilon + SLACK, most)", "min(self.epsilon, most)", "hops of less than a tick add up")
+clocks("min(self.epsilon + SLACK, most)", "self.epsilon + SLACK", "what is stamped next can be read")
+clocks("if tick == 1 else most", "", "clocks with long ticks run ahead of each other")
 clocks("if when.rc > when.r + most:", "if when.rc >= when.r + most:", "the largest c is fine")
 clocks("largest_c(self.epsilon, tick)", "largest_c(self.epsilon)", "c of a clock that counts ms")
 clocks("return 2 * epsilon + tick", "return 2 * epsilon", "c has room for a tick")
 clocks("round(epsilon * TICKS_PER_MS)", "round(epsilon)", "epsilon is in ms")
-clocks("if abs(jump) > self.epsilon:", "if False:", "a jump is refused")
-clocks("if abs(jump) > self.epsilon:", "if jump > self.epsilon:", "a jump back is refused")
-clocks("if abs(jump) > self.epsilon:", "if jump:", "a clock may drift")
+JUMP = "if abs(jump) > self.epsilon + 1:"
+clocks(JUMP, "if False:", "a jump is refused")
+clocks(JUMP, "if jump > self.epsilon + 1:", "a jump back is refused")
+clocks(JUMP, "if jump:", "a clock may drift")
+clocks(JUMP, JUMP.replace(" + 1", ""), "a clock rounds to a tick")
 clocks("            self._apart = least, most\n            raise", "            raise", "a jump is said once")
 clocks(
     "        if not jump:\n            self._apart = max(least, low), min(most, high)\n",

@@ -374,6 +374,19 @@ def test_a_busy_tick_puts_receptions_and_sends_off() -> None:
     assert kn == [1, 2]  # what was heard beyond K is part of the first event of tick 3, not one of its own
 
 
+def test_what_a_send_that_was_put_off_frees_is_delivered_with_it() -> None:
+    """As printed (K2), without skew and delay, a sender's own copy is due at the send."""
+    system = System(named_processes(2))
+    chosen = {"epsilon": 0, "delta": 0, "events_per_tick": 1}
+    options, _ = make_options(Merge, system, chosen, ("K2",))
+    process = Process(Merge, 0, system, options)
+    assert [packet.number for packet in process.send(0b11).delivered] == [1]
+    assert process.send(0b11).packets == ()
+    outcome = process.tick(1)
+    assert [packet.number for packet in outcome.packets] == [2]
+    assert [packet.number for packet in outcome.delivered] == [2]
+
+
 def test_what_is_delivered_before_a_send_that_was_put_off_leaves_is_its_cause() -> None:
     """K = 1, ε = δ = 0. p2 is asked to send y and z in tick 0; y leaves at tick 1, after x is delivered."""
     steps = (

@@ -48,7 +48,8 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from causet.check.agreement import disagreements
-from causet.check.oracle import Violation, judge
+from causet.check.oracle import Violation
+from causet.check.runs import judged
 from causet.check.scope import Finding, Report, Scope
 from causet.check.steps import Copy, Local, Move, Path, Received, State, Steps
 from causet.errors import BadInput
@@ -137,7 +138,7 @@ class _Explorer:
             result = replay(schedule, self.scope.kind, self.scope.options)
         except BadInput:  # a message is never sent without the one that was left out
             return ()
-        return judge(result.events, lost=result.lost, receptions_teach=self.scope.kind.hears).violations
+        return judged(result, self.scope.kind).violations
 
     def _successors(self, state: _Global, steps: int) -> Iterator[tuple[_Global, int]]:
         """The states after one more step that others notice."""
@@ -300,7 +301,7 @@ class _Explorer:
             return self._stuck(*first) if first is not None and self.steps.promises.live else None
         if not any(self.steps.state(local).unfinished for local in now):
             return None
-        rounds = CLOSING_ROUNDS if kind.nulls else self.scope.clocks.longest_wait + 4
+        rounds = CLOSING_ROUNDS if kind.nulls else self.scope.closing_ticks
         for _ in range(rounds):
             # The process that is behind ticks first, so that clocks stay within ε of each other.
             for p in sorted(range(len(now)), key=lambda q: self.steps.state(now[q]).clock):

@@ -66,10 +66,8 @@ class Judge(Observer):
         self._missing = [0] * system.size  # addressed here, sent, not received
         self._possible: list[dict[int, float]] = [{} for _ in system.processes]
         self._watching: list[dict[int, list[int]]] = [{} for _ in system.processes]
-        # (time, message) of what each process delivered, where agreement is judged
-        self._orders: list[list[tuple[float, int]]] | None = (
-            [[] for _ in system.processes] if one_order else None
-        )
+        # what each process delivered while no damage may show, where agreement is judged
+        self._orders: list[list[int]] | None = [[] for _ in system.processes] if one_order else None
 
     @property
     def findings(self) -> Findings:
@@ -92,12 +90,14 @@ class Judge(Observer):
         if self._orders is None:
             return None
         orders = {
-            self._system.name(process): [
-                self._name(message) for time, message in order if time > self._recovered
-            ]
-            for process, order in enumerate(self._orders)
+            self._system.name(process): map(self._name, order) for process, order in enumerate(self._orders)
         }
         return disagreements(orders)
+
+    @property
+    def compared(self) -> int | None:
+        """How many deliveries agreement was judged by; None if it was not."""
+        return None if self._orders is None else sum(map(len, self._orders))
 
     def sent(self, sent: Sent, time: float) -> None:
         packet = sent.packets[0]
@@ -150,8 +150,8 @@ class Judge(Observer):
             else:
                 self._findings.duplicates += 1
             return
-        if self._orders is not None:
-            self._orders[process].append((time, message))
+        if self._orders is not None and time > self._recovered:
+            self._orders[process].append(message)
         past = self._pasts[message]
         before = past & self._pending[process]
         if before:

@@ -95,6 +95,7 @@ def judge(
     lost: Collection[tuple[str, str]] = frozenset(),
     loss_counts: bool = False,
     receptions_teach: bool = False,
+    own: Collection[tuple[str, str]] = frozenset(),
 ) -> Verdict:
     """Judge an execution; its events may stand in any order.
 
@@ -105,11 +106,14 @@ def judge(
     excused, unless the protocol promises against loss: then `loss_counts`, and `lost` is ignored. A lost
     message that was delivered all the same is judged like any other.
 
+    `own` holds the pairs (process, message) of own copies that their senders have not delivered yet: a trace
+    does not show them before they are.
+
     >>> sent = Event("p1", 1, "send", message="a", to=("p2",))
     >>> judge([sent, Event("p2", 1, "deliver", message="a")]).status
     'valid'
     """
-    run = _Execution(events, receptions_teach)
+    run = _Execution(events, receptions_teach, own)
     excused = frozenset() if loss_counts else frozenset(lost)
     pasts = run.pasts()
     violations: list[Violation] = []
@@ -163,7 +167,12 @@ def causal_pasts(events: Sequence[Event]) -> dict[str, frozenset[str]]:
 class _Execution:
     """The events as the definition needs them: who did what in which order, and direct precedence."""
 
-    def __init__(self, events: Sequence[Event], receptions_teach: bool = False) -> None:
+    def __init__(
+        self,
+        events: Sequence[Event],
+        receptions_teach: bool = False,
+        own: Collection[tuple[str, str]] = frozenset(),
+    ) -> None:
         self.teaching = ("send", "deliver", "receive") if receptions_teach else ("send", "deliver")
         self.histories = _histories(events)
         self.control = {event.message for event in events if event.control and event.message is not None}
@@ -171,7 +180,7 @@ class _Execution:
         self.ids = sorted(sends)
         self.index = {id: number for number, id in enumerate(self.ids)}
         self.addressed: dict[str, int] = {}
-        """For each process, the messages addressed to it, and its own that it delivered by an event."""
+        """For each process, the messages addressed to it, and its own that it delivers by an event."""
         for id, send in sends.items():
             if send.to is None:
                 raise BadInput(f"{_name(send)} sends {quote(id)} without saying to whom; give it `to`")
@@ -181,6 +190,8 @@ class _Execution:
             for id in self.deliveries(process):
                 if id in sends and sends[id].process == process:
                     self.addressed[process] = self.addressed.get(process, 0) | 1 << self.index[id]
+        for process, id in own:
+            self.addressed[process] = self.addressed.get(process, 0) | self.bit(id)
         self.direct = self._direct()
         """For each message, those that directly precede it."""
 

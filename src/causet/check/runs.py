@@ -1,4 +1,4 @@
-"""A simulated run and its judgement, as one value with a summary."""
+"""Runs and their judgement: a simulated one as one value with a summary; a replay by the oracle."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 
 from causet.check.agreement import Disagreement
 from causet.check.judge import Findings, Judge
+from causet.check.oracle import Verdict, judge
 from causet.protocols import Options, Process, Protocol
 from causet.simulate.network import Network, Tally, simulate
 from causet.simulate.record import Observer
+from causet.simulate.replay import Replay
 from causet.simulate.workload import Workload
 
 
@@ -23,6 +25,8 @@ class Run:
     processes: tuple[Process, ...]
     disagreements: tuple[Disagreement, ...] | None = None
     """where processes disagree about one order; None if that was not judged"""
+    compared: int | None = None
+    """deliveries whose order was compared: not those that came while damage may show"""
 
     @property
     def bad(self) -> bool:
@@ -64,6 +68,7 @@ class Run:
             "disagreements": None
             if self.disagreements is None
             else [each.record() for each in self.disagreements],
+            "compared": self.compared,
             "stuck": tally.outstanding,
             "broken": tally.broken,
             "states": None,
@@ -81,6 +86,12 @@ def run(
     progress: Callable[[int], None] | None = None,
 ) -> Run:
     """Simulate a workload under a protocol and judge the run; with `one_order` agreement, too."""
-    judge = Judge(workload.system, kind.recovery(options), one_order=one_order)
-    tally, processes = simulate(kind, options, workload, network, [judge, *observers], progress)
-    return Run(kind, workload, tally, judge.findings, tuple(processes), judge.disagreements)
+    witness = Judge(workload.system, kind.recovery(options), one_order=one_order)
+    tally, processes = simulate(kind, options, workload, network, [witness, *observers], progress)
+    found, compared = witness.disagreements, witness.compared
+    return Run(kind, workload, tally, witness.findings, tuple(processes), found, compared)
+
+
+def judged(result: Replay, kind: type[Protocol]) -> Verdict:
+    """What the oracle finds in a replay under a protocol."""
+    return judge(result.events, lost=result.lost, receptions_teach=kind.hears, own=result.own)

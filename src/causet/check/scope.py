@@ -46,6 +46,12 @@ class Scope:
         assert isinstance(self.options, ClockOptions)
         return self.options
 
+    @property
+    def closing_ticks(self) -> int:
+        """Ticks of every clock after all has arrived, before a held message counts as stuck: every message
+        may have been put off, and each may add a tick to r + c."""
+        return self.clocks.longest_wait + 4 + (self.messages + 1) * self.clocks.longest_put_off
+
     def choices(self, sender: int) -> list[tuple[Processes, int]]:
         """(targets, group) of every message that the sender could send."""
         system, me = self.system, only(sender)

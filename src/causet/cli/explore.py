@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from causet.check.explorer import explore as explored
-from causet.check.oracle import judge
+from causet.check.runs import judged
 from causet.check.scope import Report
 from causet.check.scopes import NOT_SEEN, Named, scopes_for
 from causet.cli.replay import drawn
@@ -62,7 +62,7 @@ RUNS_ONLY = (
 )
 @click.option("--most-states", default=5_000_000, show_default=True, help="Stop after this number of states.")
 @click.option("--all", "every", is_flag=True, help="Count every finding, not only the shortest.")
-@one_order_option
+@one_order_option("checked for merge, which promises it")
 @settings_option
 @as_printed_option
 @click.option(
@@ -169,8 +169,7 @@ def _show_best(best: tuple[Named, Report] | None, text: str | None, output: Path
     result = replay(schedule, scope.kind, scope.options)
     told = renamed(best[1].finding.text, names_in(schedule))
     say("", f"Shortest counter-example, {len(schedule.steps)} steps: {told}", "")
-    verdict = judge(result.events, lost=result.lost, receptions_teach=scope.kind.hears)
-    say_text(drawn(result.events, verdict))
+    say_text(drawn(result.events, judged(result, scope.kind)))
     say("", "As a schedule" + (f", in {output}" if output else "") + ":")
     say_text(text)
 
@@ -183,8 +182,7 @@ def _disagreements(reports: list[tuple[Named, Report]]) -> list[dict[str, list[s
     for named, report in reports:
         if named.scope.one_order and report.shortest is not None:
             result = replay(report.shortest, named.scope.kind, named.scope.options)
-            verdict = judge(result.events, lost=result.lost, receptions_teach=named.scope.kind.hears)
-            found += [each.record() for each in verdict.disagreements]
+            found += [each.record() for each in judged(result, named.scope.kind).disagreements]
     return found
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 import causet
-from causet.check.oracle import Verdict, judge
+from causet.check.oracle import Verdict
+from causet.check.runs import judged
 from causet.cli.shared.agreement import disagreement_lines, one_order_option
 from causet.cli.shared.common import (
     as_printed_option,
@@ -47,7 +48,7 @@ def _shipped(schedule: Path) -> Path:
 @click.command()
 @click.argument("schedule", type=click.Path(path_type=Path))
 @protocol_option
-@one_order_option
+@one_order_option()
 @settings_option
 @as_printed_option
 @click.option("-o", "output", type=click.Path(path_type=Path), help="File for the trace.  [default: stdout]")
@@ -83,7 +84,7 @@ def replay(
         result = replayed(plan, kind, options)
     except BadInput as error:
         raise BadInput(f"{schedule}: {error}") from None
-    verdict = judge(result.events, lost=result.lost, receptions_teach=kind.hears)
+    verdict = judged(result, kind)
     told = _told(result, verdict, one_order)
     if output is not None:
         write_trace(output, result.events)

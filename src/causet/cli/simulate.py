@@ -95,7 +95,7 @@ FAR_BEYOND = 16
     help="Address every message to its sender, too: merge delivers that copy at its place in the one order, "
     "the other protocols at the send.  [default: to others only]",
 )
-@one_order_option
+@one_order_option()
 @settings_option
 @as_printed_option
 @click.option("--seed", default=1, show_default=True, help="Random seed: the same one gives the same bytes.")
@@ -135,7 +135,8 @@ def simulate(
 
     It prints a summary, and writes the trace with -o. The exit code is 1 if a message was delivered out of
     causal order or twice, or is stuck; with --one-order also if processes deliver in different orders. What a
-    protocol does while it recovers from faults is excused, and counted.
+    protocol does while it recovers from faults is excused, and counted; the exit code is 3 if that leaves
+    nothing for --one-order to judge.
 
     \b
     Examples:
@@ -186,7 +187,7 @@ def simulate(
                     observers=[recorder],
                     progress=progress,
                 )
-    status = judged_status(result.bad, (), result.tally.deliveries)
+    status = judged_status(result.bad, result.compared == 0, result.tally.deliveries)
     if as_json:
         print_json({"status": status, **result.summary(), "groups": groups, "seed": seed})
     else:
@@ -224,6 +225,8 @@ def _told(result: Run, output: Path | None) -> list[str]:
             f"{printable(first.process)} delivered {printable(first.delivered)} before "
             f"{printable(first.before)}, which precedes it"
         )
+    if summary["faults"]:
+        lines.append(f"  {summary['faults']:,} faults that damaged the state of a process, or its clock")
     if summary["excused"]:
         lines.append(
             f"  {summary['excused']:,} deliveries out of order or twice while it recovered from faults, "
@@ -239,7 +242,7 @@ def _told(result: Run, output: Path | None) -> list[str]:
         lines.append(f"  BROKEN: {result.tally.broken}")
     if not result.bad:
         other = " otherwise" if summary["excused"] else ""
-        agreed = ", and all in one order" if result.disagreements is not None else ""
+        agreed = _agreed(result.compared, summary["deliveries"])
         done = f"every process delivered in causal order{other}{agreed}"
         lines.append(
             f"  {done if summary['deliveries'] else 'nothing was delivered, so there is nothing to judge'}"
@@ -247,6 +250,16 @@ def _told(result: Run, output: Path | None) -> list[str]:
     if output is not None:
         lines.append(f"  trace: {output}")
     return lines
+
+
+def _agreed(compared: int | None, deliveries: int) -> str:
+    """What is known of the one order, where nothing speaks against it."""
+    if compared is None:
+        return ""
+    if not compared:
+        return "; nothing is known of one order, since all came while it recovered from faults"
+    most = f" (of {compared:,} deliveries; the others came while it recovered)"
+    return f", and all in one order{most if compared < deliveries else ''}"
 
 
 def _lost(summary: dict[str, Any]) -> str:

@@ -45,7 +45,7 @@ TOLD = 20
     show_default=True,
     help="Number of violations that get a shortest chain that proves them.",
 )
-@one_order_option
+@one_order_option()
 @input_options
 @strict_option
 @report_option

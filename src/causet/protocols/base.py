@@ -134,8 +134,13 @@ class ClockOptions(Options):
 
     @property
     def longest_wait(self) -> int:
-        """Ticks after which nothing can still be waiting."""
+        """Ticks after which nothing that was sent can still be waiting."""
         return self.delta + 4 * self.epsilon
+
+    @property
+    def longest_put_off(self) -> int:
+        """Ticks after which a send that was put off can leave, once those before it have."""
+        return 1
 
 
 @dataclass(frozen=True, slots=True)

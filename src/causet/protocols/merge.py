@@ -21,12 +21,13 @@ which receives all that came before it; a send beyond that waits, with all later
 
 Recovery (section 3.3), with the clock kn: a timestamp that breaks a local invariant is reset, one's own as
 well as a message's. The rest of the state may be damaged, too, and is made right at the next tick, from the
-physical clock: the engine's copy of the clock, the count of events, what each held message waits for and its
-rank (from its stamp; one that would wait longer than any can is released), and which deliveries are
-remembered. Messages that are sent 3ε + δ and a tick after the last fault are in order, and so is all that is
-delivered after `recovery`. Meanwhile a message may be lost: one that a damaged memory takes for a duplicate
-or whose number a damaged counter has used again while the other one is held or remembered. The clock rc has
-no bounds that would show damage to its timestamp, and does not recover.
+physical clock: the engine's copy of the clock, the count of events, receptions that were deferred, what each
+held message waits for and its rank (from its stamp; one that would wait longer than any can is released), and
+which deliveries are remembered. Messages that are sent 3ε + δ and a tick after the last fault are in order,
+and so is all that is delivered after `recovery`, which is as long again for what was sent before. Meanwhile a
+message may be lost: one that a damaged memory takes for a duplicate or whose number a damaged counter has
+used again while the other one is held or remembered. The clock rc has no bounds that would show damage to its
+timestamp, and does not recover.
 """
 
 from __future__ import annotations
@@ -113,6 +114,10 @@ class MergeOptions(base.ClockOptions):
             )
         return []
 
+    @property
+    def longest_put_off(self) -> int:
+        return max(self.quiet, 1)
+
     def in_words(self) -> str:
         return f"ε = {self.epsilon}, δ = {self.delta}, ties by {self.ties}"
 
@@ -195,7 +200,14 @@ class Merge(Protocol):
         self.rt = now
         if not self.printed("K3"):
             self.stamp = self.clock.age(self.stamp, now)
+        if self.deferred and self.clock.recovers:
+            self.deferred = [stamp for stamp in self.deferred if self._counts(stamp)]
         return Learned([(CLOCK, now)])
+
+    def _counts(self, stamp: Timestamp) -> bool:
+        """Whether a reception that was deferred can still teach something: one that was forgotten by now, or
+        that cannot have come, may be the work of a fault, and would break the next event."""
+        return bool(stamp.r <= self.rt + self.options.epsilon and self.clock.teaches(stamp, self.rt))
 
     def full(self) -> bool:
         if isinstance(self.clock, QuietClock) and self.clock.quiet(self.rt):

@@ -70,6 +70,10 @@ class Clock(ABC):
         """Whether a timestamp keeps the invariants."""
         return True
 
+    def teaches(self, stamp: Timestamp, now: int) -> bool:
+        """Whether an event at `now` or later can learn from this timestamp."""
+        return True
+
     def known(self, stamp: Timestamp) -> int:
         """A clock value that no event before this one is beyond: r + c."""
         return stamp.r + stamp.c
@@ -185,6 +189,10 @@ class KnClock(Clock):
         if not self.at(stamp, stamp.c) > 0 or any(not 0 <= known <= self.most for known in stamp.kn):
             return False
         return not any(stamp.kn[stamp.c + self.low + 1 :])
+
+    def teaches(self, stamp: Timestamp, now: int) -> bool:
+        """kn looks back as far as `low`; what is older, or breaks an invariant, is not learnt from."""
+        return stamp.r + stamp.c >= now - self.low and self.holds(stamp)
 
     def less(self, a: Timestamp, b: Timestamp) -> bool:
         """Section 3.2: by r + c, then kn from kn[c] downwards."""

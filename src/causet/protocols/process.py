@@ -176,12 +176,14 @@ class Process:
         remembered = protocol.remembered()
         if remembered is not None:
             engine.remember(remembered)
-        packets = list(outcome.packets)
+        packets, delivered = list(outcome.packets), list(outcome.delivered)
         while self._put_off and not protocol.full():
             targets, group = self._put_off.popleft()
             if self._can_be_sent(targets, group):
-                packets += self._send(targets, group).packets
-        return outcome._replace(packets=tuple(packets))
+                sent = self._send(targets, group)
+                packets += sent.packets
+                delivered += sent.delivered
+        return outcome._replace(packets=tuple(packets), delivered=tuple(delivered))
 
     def _mended(
         self, packet: Packet, thresholds: tuple[Threshold, ...], rank: Any

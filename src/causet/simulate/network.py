@@ -62,7 +62,8 @@ class Network:
         for name in ("loss", "corruption", "state_corruption", "skew_fault"):
             if getattr(self, name) and not bears.get(name, promises.damage):
                 raise BadInput(
-                    f"{kind.name} does not claim to bear {_said(name)}; merge does, with the clock kn"
+                    f"{kind.name} with these options does not claim to bear {_said(name)}; merge with the "
+                    "clock kn does"
                 )
         if self.skew_fault is not None and not 0 < self.skew_fault[1] < 1e6:
             raise BadInput(

@@ -23,6 +23,8 @@ class Replay:
     events: tuple[Event, ...]
     held: tuple[str, ...]
     """What each message that is still held waits for, in words."""
+    own: frozenset[tuple[str, str]]
+    """(process, message) of own copies that are still held."""
     under_way: tuple[tuple[str, str], ...]
     """(process, message) of copies that were never received; null messages do not count."""
     lost: frozenset[tuple[str, str]]
@@ -195,9 +197,16 @@ class _Run:
             f"{self._system.name(sender)}:{number}": name for (sender, number), name in self._names.items()
         }
         held = tuple(renamed(line, names) for line in lines)
+        own = frozenset(
+            (self._system.name(p), self._name(packet))
+            for p, process in enumerate(self._processes)
+            for packet in process.held()
+            if packet.sender == p
+        )
         return Replay(
             tuple(self._events),
             held,
+            own,
             tuple(
                 (self._system.name(copy.target), name)
                 for (name, _), copies in self._copies.items()

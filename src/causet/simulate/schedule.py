@@ -153,7 +153,7 @@ class _Steps:
         if "!" in name:
             raise BadInput(f"message {quote(name)}: names with ! are for control messages")
         sender = self._process(data, "from")
-        if ("to" in data) == ("group" in data):
+        if "to" not in data and "group" not in data:
             raise BadInput("a send has either `to` or `group`")
         group = None
         if "group" in data:
@@ -161,7 +161,7 @@ class _Steps:
             targets = self._system.groups[group].members & ~only(sender)
             if not self._system.groups[group].members >> sender & 1:
                 raise BadInput(f"{self._system.name(sender)} is not a member of {data['group']}")
-        else:
+        if "to" in data:
             if not isinstance(data["to"], list) or not data["to"]:
                 raise BadInput("field `to`: a list with at least one process is needed")
             targets = mask(map(self._named, data["to"]))
@@ -169,6 +169,8 @@ class _Steps:
                 raise BadInput("field `to`: a process is there twice")
             if targets == only(sender):
                 raise BadInput("a message cannot be addressed to its sender alone")
+            if group is not None and targets | only(sender) != self._system.groups[group].members:
+                raise BadInput("a send has either `to` or `group`; or both, where `to` has all its members")
         self._sent[name] = targets
         for target in members(targets):
             self._copies[name, target] = 1
@@ -277,9 +279,10 @@ def _plain_step(step: Step, system: System) -> Any:
             return "drain"
         case "send":
             sent: dict[str, Any] = {"send": step.message, "from": system.name(step.process or 0)}
-            if step.group is not None:
-                return sent | {"group": system.groups[step.group].name}
-            return sent | {"to": system.names(step.targets)}
+            own = step.targets >> (step.process or 0) & 1
+            if step.group is None or own:  # a group alone does not name the sender
+                sent |= {"to": system.names(step.targets)}
+            return sent if step.group is None else sent | {"group": system.groups[step.group].name}
         case "tick":
             return {"tick": step.now} | at
         case "null":

@@ -15,14 +15,15 @@ TOLD, STEPS = 5, 10
 """Cycles that are printed as text, and steps of each; the JSON has all."""
 
 
-def one_order_option(function: F) -> F:
+_HELP = (
+    "Also check that all processes deliver in one order: exit code 1 if the union of their delivery orders "
+    "has a cycle. A sender's own copy counts where it is a deliver event.  [default: {}]"
+)
+
+
+def one_order_option(default: str = "not checked") -> Callable[[F], F]:
     """`--one-order`: agreement is judged, too."""
-    return click.option(
-        "--one-order",
-        is_flag=True,
-        help="Also check that all processes deliver in one order: exit code 1 if the union of their delivery "
-        "orders has a cycle. A sender's own copy counts where it is a deliver event.  [default: not checked]",
-    )(function)
+    return click.option("--one-order", is_flag=True, help=_HELP.format(default))
 
 
 def disagreement_lines(found: Sequence[Disagreement] | None) -> Iterator[str]:
