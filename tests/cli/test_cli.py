@@ -920,7 +920,7 @@ def test_schedules_that_are_garbage(refused: Refused, tmp_path: Path, name: str)
         ("{send: a, from: p3, group: g1}", "step 1: p3 is not a member of g1"),
         ("{null: p3, group: g1}", "step 1: p3 is not a member of g1"),
         ("{send: a, from: p1}", "either `to` or `group`"),
-        ("{send: a, from: p1, to: [p2], group: g1}", "either `to` or `group`"),
+        ("{send: a, from: p1, to: [p3], group: g1}", "or both, where `to` has all its members"),
         ("{send: a, from: p1, to: []}", "at least one process"),
         ("{send: a, from: p1, to: p2}", "a list with at least one process"),
         ("{send: a, from: p1, to: [p1]}", "its sender alone"),

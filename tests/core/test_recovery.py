@@ -422,6 +422,6 @@ def test_a_time_of_which_an_impossible_one_would_be_made_is_refused() -> None:
     """r is up to ε ahead and c up to 2ε + 1 above it, but not both: mergers and sources would refuse the next
     time."""
     clock = RcClock(0.005, lambda: 1000, None)
-    with pytest.raises(ClockJumped, match=r"0\.016 ms ahead of this clock"):
+    with pytest.raises(ClockJumped, match=r"0\.016 ms ahead of this one"):
         clock.event(RcTime(1016, 1005))
     assert clock.event() == RcTime(1000, 1000), "nothing was learnt"

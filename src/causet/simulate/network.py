@@ -61,10 +61,10 @@ class Network:
         bears = {"loss": promises.loss}
         for name in ("loss", "corruption", "state_corruption", "skew_fault"):
             if getattr(self, name) and not bears.get(name, promises.damage):
-                raise BadInput(
-                    f"{kind.name} with these options does not claim to bear {_said(name)}; merge with the "
-                    "clock kn does"
-                )
+                could = kind.PROMISES.loss if name == "loss" else kind.PROMISES.damage
+                unable = f"{kind.name} with these options" if could else kind.name
+                able = "merge with the clock kn" if could else "merge"
+                raise BadInput(f"{unable} does not claim to bear {_said(name)}; {able} does")
         if self.skew_fault is not None and not 0 < self.skew_fault[1] < 1e6:
             raise BadInput(
                 f"skew-fault: a clock is wrong for a time above 0 and below 1e6, not {self.skew_fault[1]:g}"

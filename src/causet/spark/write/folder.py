@@ -8,6 +8,7 @@ give the same names and bytes.
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import shutil
@@ -142,7 +143,7 @@ def _remove_for_good(folder: Path) -> None:
     """Remove a folder although interrupted tasks may still run for a short time and make it again.
 
     A task makes a folder by starting a program (Hadoop's `chmod`), which takes a while on a busy machine: so
-    it counts as gone when nothing has come back for a second.
+    it counts as gone when nothing has come back for a second, or longer where many programs share a core.
     """
     quiet = 0
     for _ in range(_TRIES):
@@ -152,7 +153,15 @@ def _remove_for_good(folder: Path) -> None:
         quiet += 1
         if quiet > _QUIET:
             return
-        time.sleep(_PAUSE)
+        time.sleep(_PAUSE * max(1.0, _load()))
+
+
+def _load() -> float:
+    """How many programs there are for each core."""
+    try:
+        return os.getloadavg()[0] / (os.cpu_count() or 1)
+    except OSError:  # not known here
+        return 1.0
 
 
 def _renamed(folder: Path, form: str) -> list[str]:
