@@ -13,13 +13,17 @@ from __future__ import annotations
 import json
 import os
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from causet.errors import BadInput, quote
-from causet.rcclock import TICKS_PER_MS
+from causet.envelope import MOST_SEQUENCE, process_of, sequence_of, time_of
+from causet.errors import BadInput, BadStamp, quote
+from causet.identity import source_of
+from causet.model import is_text
+from causet.rcclock import FAR, TICKS_PER_MS
 
 try:
     import fcntl
@@ -95,8 +99,9 @@ class Journal:
                 record = _record(line)
                 if number == 1:
                     old = _version(record, "its first line") == 1
-                found.append(_checked(_taken_over(record, number == 1) if old else record, number == 1))
-            except (ValueError, RecursionError, BadInput) as error:
+                line_now = _taken_over(record, number == 1) if old else record
+                found.append(_checked(line_now, found[0] if found else None))
+            except (ValueError, RecursionError, BadInput, BadStamp) as error:
                 raise BadInput(
                     f"{self._path}, line {number}: not a line of a stamper's file: {error}"
                 ) from None
@@ -194,7 +199,7 @@ def state_of(saved: str | bytes, what: str) -> dict[str, Any]:
     try:
         state = _record(saved)
         old = _version(state, what) == 1
-        return _checked(_taken_over(state, first=True) if old else state, first=True)
+        return _checked(_taken_over(state, first=True) if old else state, None)
     except (ValueError, RecursionError):
         raise BadInput(f"{what}: not JSON") from None
 
@@ -218,33 +223,59 @@ def _taken_over(line: dict[str, Any], first: bool) -> dict[str, Any]:
     return {**line, "process": line.get("source")} if first else line
 
 
-KINDS: dict[str, type | tuple[type, ...]] = {
-    "source": str,
-    "process": str,
-    "domain": str,
-    "sequence": int,
-    "seen": dict,
-    "direct": dict,
-    "unsent": list,
-    "stamped": dict,
-    "sent": int,
-    "saw": list,
-    "rc": (int, type(None)),
-}
 STATE = ("source", "process", "domain", "sequence", "seen", "direct")
 """What every state has."""
 
 
-def _checked(line: dict[str, Any], first: bool) -> dict[str, Any]:
-    """BadInput if a line has not what it is to have."""
-    for name in STATE if first else ():
+def _checked(line: dict[str, Any], state: Mapping[str, Any] | None) -> dict[str, Any]:
+    """BadInput or BadStamp if a line has not what it must have. `state` is the first line, for all others."""
+    for name in STATE if state is None else ():
         if name not in line:
             raise BadInput(f"{quote(name)} is missing")
-    if "version" in line and not first:
+    if "version" in line and state is not None:
         raise BadInput("the state of a stamper can stand in the first line only")
-    for name, kind in KINDS.items():
-        if name in line and not isinstance(line[name], kind):
+    for name, fits in FIELDS.items():
+        if name in line and not fits(line[name]):
             raise BadInput(f"{quote(name)} cannot be {quote(line[name])}")
-    if "saw" in line and list(map(type, line["saw"])) != [str, int, dict]:
-        raise BadInput(f'"saw" must be a process, a number and its causes, not {quote(line["saw"])}')
+    first = line if state is None else state
+    if first["process"] != first["source"] and source_of(first["process"]) != first["source"]:
+        raise BadInput(f"{quote(first['process'])} is no process of source {quote(first['source'])}")
+    for envelope in (*line.get("unsent", ()), *([line["stamped"]] if "stamped" in line else [])):
+        if not isinstance(envelope, dict):
+            raise BadInput(f"an envelope cannot be {quote(envelope)}")
+        sequence_of(envelope), time_of(envelope)
+        if process_of(envelope) != first["process"]:
+            raise BadInput(f"a message of {quote(process_of(envelope))}, not of {quote(first['process'])}")
     return line
+
+
+def _is_number(value: object, least: int = 1, most: int = MOST_SEQUENCE) -> bool:
+    return type(value) is int and least <= value <= most
+
+
+def _are_numbers(value: object) -> bool:
+    """Whether this is a map process → number."""
+    return isinstance(value, dict) and all(is_text(p) and _is_number(n) for p, n in value.items())
+
+
+def _is_seen(value: object) -> bool:
+    """A process, a number and its causes."""
+    if not isinstance(value, list) or len(value) != 3:
+        return False
+    return is_text(value[0]) and _is_number(value[1]) and _are_numbers(value[2])
+
+
+FIELDS: dict[str, Callable[[Any], bool]] = {
+    "source": is_text,
+    "process": is_text,
+    "domain": is_text,
+    "sequence": partial(_is_number, least=0),
+    "seen": _are_numbers,
+    "direct": _are_numbers,
+    "unsent": lambda value: isinstance(value, list),
+    "stamped": lambda value: isinstance(value, dict),
+    "sent": _is_number,
+    "saw": _is_seen,
+    "rc": lambda value: value is None or _is_number(value, 0, FAR - 1),
+}
+"""What a line may have, and what it must be like."""

@@ -138,6 +138,8 @@ class Stamper:
         self._seen: dict[str, int] = {}
         self._direct: dict[str, int] = {}
         self._unsent: dict[int, dict[str, Any]] = {}
+        self._rc: int | None = None
+        """the largest r + c that the file knows of"""
         self._lock = RLock()
         self._born = os.getpid()
         self._named = run is not None
@@ -226,6 +228,7 @@ class Stamper:
 
     def sent(self, envelope: Mapping[str, Any]) -> None:
         """The broker has this message: no need to keep it for a restart."""
+        _check_envelope(envelope)
         number = sequence_of(envelope)
         with self._lock:
             if number in self._unsent:
@@ -240,6 +243,7 @@ class Stamper:
         that no other delivered one depends on. BadStamp if the envelope is damaged or of another domain;
         nothing is changed then.
         """
+        _check_envelope(envelope)
         process, domain = process_of(envelope), envelope.get(DOMAIN, self.domain)
         if domain != self.domain:
             raise BadStamp(
@@ -319,7 +323,7 @@ class Stamper:
             "sequence": self.sequence,
             "seen": self._seen,
             "direct": self._direct,
-            "rc": self.clock.largest if self.clock is not None else None,
+            "rc": self._rc if self.clock is None else self.clock.largest,
         }
 
     def _load(self, state: Mapping[str, Any]) -> None:
@@ -340,8 +344,14 @@ class Stamper:
 
     def _not_before(self, line: Mapping[str, Any]) -> None:
         """The time that a line of the file knows of."""
-        if self.clock is not None and line.get("rc") is not None:
-            self.clock.not_before(line["rc"])
+        self._known_time(line.get("rc"))
+
+    def _known_time(self, rc: int | None) -> None:
+        """Kept even without a clock: a later stamper of this file may have one."""
+        if rc is not None:
+            self._rc = max(rc, self._rc or 0)
+            if self.clock is not None:
+                self.clock.not_before(rc)
 
     def _replay(self, line: Mapping[str, Any]) -> None:
         if "version" in line:
@@ -354,8 +364,7 @@ class Stamper:
             if number > self.sequence:  # else it stands before, kept because it was not sent
                 self.sequence, self._direct = number, {}
                 when = time_of(envelope)
-                if self.clock is not None and when is not None:
-                    self.clock.not_before(when.rc)
+                self._known_time(when.rc if when is not None else None)
         elif "sent" in line:
             self._unsent.pop(line["sent"], None)
         elif "saw" in line:
@@ -372,6 +381,11 @@ class Stamper:
             return
         if self._journal.lines > JOURNAL_LINES + 2 * len(self._unsent):
             self._journal.begin(self._state(), [{"stamped": each} for each in self._unsent.values()])
+
+
+def _check_envelope(envelope: object) -> None:
+    if not isinstance(envelope, Mapping):
+        raise BadStamp(f"an envelope must be a map of attributes, not {quote(envelope)}")
 
 
 def _check_data(data: Any) -> None:

@@ -206,8 +206,15 @@ def test_the_file_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('{"saw": [1]}', "must be a process, a number and its causes"),
-        ('{"saw": ["a", true, {}]}', "must be a process, a number and its causes"),
+        ('{"saw": [1]}', '"saw" cannot be'),
+        ('{"saw": ["a", true, {}]}', '"saw" cannot be'),
+        ('{"saw": ["a", 1, {"b": "c"}]}', '"saw" cannot be'),
+        ('{"saw": ["a", -1, {}]}', '"saw" cannot be'),
+        ('{"rc": true}', '"rc" cannot be true'),
+        ('{"rc": 9007199254740992}', '"rc" cannot be'),
+        ('{"stamped": {}}', "sequence must be a number"),
+        ('{"stamped": {"source": "anna", "sequence": "1"}}', 'a message of "anna", not of "anna~'),
+        ('{"stamped": {"source": "anna", "sequence": "1", "causaltime": "x"}}', "causaltime must be"),
         ('{"version": 2}', "the state of a stamper can stand in the first line only"),
         ('{"sent": "1"}', '"sent" cannot be "1"'),
         ("[]", "an object is expected"),
@@ -953,3 +960,27 @@ def test_a_producer_needs_the_standard_library_only() -> None:
         "for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_file_remembers_the_time_through_a_life_without_a_clock(tmp_path: Path) -> None:
+    wall = Wall()
+    with Stamper("anna", file=tmp_path / "f", clock=wall.clock()) as anna:
+        first = time_of(anna.stamp())
+    with Stamper("anna", file=tmp_path / "f") as anna:
+        anna.stamp()
+        saved = anna.save()
+    wall.wall -= 10_000
+    with Stamper("anna", file=tmp_path / "f", clock=wall.clock()) as anna:
+        later = time_of(anna.stamp())
+    restored = time_of(Stamper.restore(saved, clock=wall.clock()).stamp())
+    assert first is not None and later is not None and restored is not None
+    assert later.rc > first.rc and restored.rc > first.rc
+
+
+@pytest.mark.parametrize("odd", [None, 5, "x", []])
+def test_what_is_no_envelope_is_refused_in_a_sentence(odd: Any) -> None:
+    anna = Stamper("anna")
+    with pytest.raises(BadStamp, match="an envelope must be a map of attributes"):
+        anna.saw(odd)
+    with pytest.raises(BadStamp, match="an envelope must be a map of attributes"):
+        anna.sent(odd)

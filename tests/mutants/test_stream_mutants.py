@@ -570,7 +570,9 @@ stamps(
 stamps('self.sequence = state["sequence"]', "pass", "numbers outlive a new file")
 stamps("        self._not_before(state)\n", "", "time outlives a new file")
 stamps("        self._not_before(line)\n", "", "time that was heard outlives a restart")
-stamps("self.clock.not_before(when.rc)", "pass", "time does not go back in a restart")
+stamps(
+    "self._known_time(when.rc if when is not None else None)", "pass", "time does not go back in a restart"
+)
 stamps(
     "                self.clock.heard(when, tick=tick, source=process)\n",
     "                pass\n",
@@ -624,9 +626,17 @@ def check_journal(made: dict[str, Any], folder: Path) -> None:
         assert int(stamper.stamp()["sequence"]) == 2
     file.write_bytes(whole.replace(b'"version": 2', b'"version": 3'))
     refuses(lambda: stamp.Stamper("p", file=file), "version 3")
-    for broken in (b'"sequence": "1"', b'"number": 0'):
+    for broken in (b'"sequence": "1"', b'"number": 0', b'"sequence": -1', b'"sequence": 0.0'):
         file.write_bytes(whole.replace(b'"sequence": 0', broken))
         refuses(lambda: stamp.Stamper("p", file=file), "line 1: not a line of a stamper")
+    file.write_bytes(whole.replace(b'"process": "p~', b'"process": "q~'))
+    refuses(lambda: stamp.Stamper("p", file=file), "is no process of source")
+    for line in (
+        {"source": "q", "sequence": "1"},
+        {"source": "p", "causalprocess": json.loads(whole.splitlines()[0])["process"]},
+    ):
+        file.write_bytes(whole + json.dumps({"stamped": line}).encode() + b"\n")
+        refuses(lambda: stamp.Stamper("p", file=file), "not a line of a stamper")
     file.write_bytes(whole)
     refuses(lambda: stamp.Stamper("q", file=file), 'this is the file of "p"')
     refuses(lambda: stamp.Stamper("p", "elsewhere", file=file), 'this is the file of "p"')
@@ -736,6 +746,10 @@ def check_identity(made: dict[str, Any], folder: Path) -> None:
     file.write_text("".join(json.dumps(each) + "\n" for each in (OLD, {"saw": ["q", 3, {}], "rc": 8})))
     with stamp.Stamper("p", clock=stamp.RcClock(50, lambda: 6000, None), file=file) as taken:
         assert taken.process == "p" and taken.stamp()["causaltime"] == "8001 6000"
+    with stamp.Stamper("p", file=file) as clockless:
+        clockless.stamp()
+    with stamp.Stamper("p", clock=stamp.RcClock(50, lambda: 6000, None), file=file) as later:
+        assert later.stamp()["causaltime"] == "8002 6000"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(made["identity"], "wall_clock", lambda: 36**3)
         runs = {made["identity"].new_run() for _ in range(50)}
@@ -767,6 +781,7 @@ def identities(line: str, becomes: str, rule: str, module: str = "stamp") -> Non
     mutant("identity", module, line, becomes, rule)
 
 
+identities("self._rc = max(rc, self._rc or 0)", "pass", "time outlives a life without a clock")
 identities("new_run() if run is None else run", 'run or "1"', "every start is a new process")
 identities(
     "{PROCESS: self.process} if self.process != self.source else {}", "{}", "an envelope names its process"
@@ -863,11 +878,22 @@ journals(
     "another version of a stamper is refused",
 )
 journals(
-    "        if name in line and not isinstance(line[name], kind):",
+    "        if name in line and not fits(line[name]):",
     "        if False:",
     "a damaged file is refused",
 )
-journals("    for name in STATE if first else ():", "    for name in ():", "a file with a gap is refused")
+journals(
+    "    for name in STATE if state is None else ():", "    for name in ():", "a file with a gap is refused"
+)
+journals(
+    "        if process_of(envelope) != first",
+    "        if False and first",
+    "a message of another is refused",
+)
+journals("        sequence_of(envelope), time_of(envelope)\n", "", "a message without a number is refused")
+journals('if first["process"] != first["source"] and', "if False and", "a process is a run of its source")
+journals("type(value) is int and least <= value", "least <= value", "a number is an integer")
+journals("least <= value <= most", "value <= most", "a number counts from 1")
 journals(
     'if (state["source"], state["domain"]) != (self.source, self.domain):',
     "if False:",

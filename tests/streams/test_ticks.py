@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
 import pytest
 
 from causet.spark.streams import ticks as module
 from causet.spark.streams.checkpoint import Checkpoint
+from causet.spark.streams.merge.packers import Counted
 from causet.spark.streams.ticks import FileReading, Ticks, TopicReading
 
 WAIT = 30_000
@@ -28,9 +30,12 @@ class Plan:
         self.taken: set[str] = set()
         self.batch = -1
         self.now, self.held, self.oldest = 1000, 1, 0
-        reading = FileReading(self.inbox, self.kept, per_batch)
-        self.ticks = Ticks(reading, self.kept, WAIT, lambda: (self.held, self.oldest), lambda: self.now)
+        self.ticks = self.started()
         self.ticks.begin()
+
+    def started(self) -> Ticks:
+        reading = FileReading(self.inbox, self.kept, self.per_batch)
+        return Ticks(reading, self.kept, WAIT, lambda: (self.held, self.oldest), lambda: self.now)
 
     def arrive(self) -> None:
         name = f"m {len(self.arrived)} ä%.jsonl"
@@ -49,18 +54,33 @@ class Plan:
         (self.kept.spark / f"sources/0/{self.batch}").write_text(log, encoding="utf-8")
         (self.kept.spark / f"offsets/{self.batch}").write_text(f'v1\n{{}}\n{{"logOffset":{self.batch}}}')
 
-    def shown(self) -> list[int]:
+        self.ticks.batch_planned(self.batch)
+
+    def written(self) -> list[int]:
         return sorted(int(each.stem) for each in self.kept.ends.glob("[0-9]*.json"))
+
+    def shown(self) -> list[int]:
+        """The times that count, by the rows that Spark would read."""
+        return [int(ended.as_py()) for ended in self.counted() if ended.is_valid]
+
+    def counted(self) -> pa.Array:
+        rows = [json.loads((self.kept.ends / f"{each}.json").read_text()) for each in self.written()]
+        kinds = pa.schema([("ended", pa.int64()), ("promised", pa.bool_())])
+        [batch] = Counted(self.kept.ends)(iter([pa.RecordBatch.from_pylist(rows, kinds)]))
+        return batch.column(0)
 
 
 def test_a_time_counts_when_everything_that_is_there_is_planned(tmp_path: Path) -> None:
     plan = Plan(tmp_path)
+    assert plan.written() == [1000] and plan.shown() == [], "promised to the first batch"
+    plan.now += 600
     plan.arrive()
     plan.ticks.look()
     assert plan.shown() == [], "a file is there that no batch has"
     plan.plan()
+    assert plan.shown() == [1000], "that batch reaches the end"
     plan.ticks.look()
-    assert plan.shown() == [1000]
+    assert plan.shown() == [1000, 1600]
 
 
 def test_a_backlog_does_not_become_late(tmp_path: Path) -> None:
@@ -72,17 +92,33 @@ def test_a_backlog_does_not_become_late(tmp_path: Path) -> None:
         plan.now += 2000
         plan.ticks.batch_written(plan.batch)
         assert plan.shown() == []
-    plan.plan()
-    plan.arrive()  # while that batch runs: so the time of now does not count, but that of its plan does
     began = plan.now
+    plan.now += 10
+    plan.plan()
+    assert plan.shown() == [began], "it counts in the very batch that reaches the end"
+    plan.arrive()  # while that batch runs: so the time of now does not count
     plan.now += 2000
     plan.ticks.batch_written(plan.batch)
+    plan.ticks.look()
     assert plan.shown() == [began]
+
+
+def test_a_promise_that_no_batch_took_up_never_counts(tmp_path: Path) -> None:
+    """The run is killed after it was written; the next run plans a batch that reads it."""
+    plan = Plan(tmp_path)
+    plan.arrive()
+    plan.ticks = plan.started()
+    plan.now += 10
+    plan.plan()
+    assert plan.written() == [1000] and plan.shown() == []
 
 
 def test_nothing_is_written_that_releases_nothing(tmp_path: Path) -> None:
     plan = Plan(tmp_path)
+    plan.kept.forget_end(1000)
+    plan.ticks = plan.started()
     plan.held = 0
+    plan.ticks.begin()
     plan.ticks.look()
     plan.held, plan.oldest = 1, 1000 * plan.now - WAIT
     plan.ticks.look()
@@ -90,16 +126,17 @@ def test_nothing_is_written_that_releases_nothing(tmp_path: Path) -> None:
     plan.oldest -= 1
     plan.ticks.look()
     assert plan.shown() == [1000]
+    plan.arrive()
+    plan.plan()
     plan.now += module.AT_LEAST - 1
     plan.ticks.look()
     assert plan.shown() == [1000], "not so soon again"
     plan.now += 1
     plan.ticks.look()
-    assert plan.shown() == [1000], "nor before a batch was planned that can read the last one"
-    plan.arrive()
-    plan.plan()
-    plan.ticks.look()
     assert plan.shown() == [1000, 1000 + module.AT_LEAST]
+    plan.now += module.AT_LEAST
+    plan.ticks.look()
+    assert plan.shown() == [1000, 1000 + module.AT_LEAST], "nor before a batch can have read the last one"
 
 
 def test_times_that_were_read_are_removed(tmp_path: Path) -> None:
@@ -109,7 +146,8 @@ def test_times_that_were_read_are_removed(tmp_path: Path) -> None:
         plan.plan()
         plan.now += 1000
         plan.ticks.batch_written(plan.batch)
-        assert 1 <= len(plan.shown()) <= module.KEPT + 1
+        assert 1 <= len(plan.written()) <= module.KEPT + 2
+    assert len(list(plan.kept.ends.iterdir())) <= 2 * (module.KEPT + 2), "what says that they count goes too"
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -35,6 +35,8 @@ class Findings:
     excused: int = 0
     """out of order or twice too, but so soon after damage that the protocol may still be recovering"""
     duplicates: int = 0
+    certain: int = 0
+    """deliveries for which there is no excuse: all but those that came while damage may show"""
     judged: int = 0
     added: float = 0.0
     """time added over as early as possible, in all"""
@@ -94,11 +96,6 @@ class Judge(Observer):
         }
         return disagreements(orders)
 
-    @property
-    def compared(self) -> int | None:
-        """How many deliveries agreement was judged by; None if it was not."""
-        return None if self._orders is None else sum(map(len, self._orders))
-
     def sent(self, sent: Sent, time: float) -> None:
         packet = sent.packets[0]
         if packet.control:
@@ -150,8 +147,10 @@ class Judge(Observer):
             else:
                 self._findings.duplicates += 1
             return
-        if self._orders is not None and time > self._recovered:
-            self._orders[process].append(message)
+        if time > self._recovered:
+            self._findings.certain += 1
+            if self._orders is not None:
+                self._orders[process].append(message)
         past = self._pasts[message]
         before = past & self._pending[process]
         if before:

@@ -25,8 +25,6 @@ class Run:
     processes: tuple[Process, ...]
     disagreements: tuple[Disagreement, ...] | None = None
     """where processes disagree about one order; None if that was not judged"""
-    compared: int | None = None
-    """deliveries whose order was compared: not those that came while damage may show"""
 
     @property
     def bad(self) -> bool:
@@ -68,7 +66,7 @@ class Run:
             "disagreements": None
             if self.disagreements is None
             else [each.record() for each in self.disagreements],
-            "compared": self.compared,
+            "judged": findings.certain,
             "stuck": tally.outstanding,
             "broken": tally.broken,
             "states": None,
@@ -88,8 +86,7 @@ def run(
     """Simulate a workload under a protocol and judge the run; with `one_order` agreement, too."""
     witness = Judge(workload.system, kind.recovery(options), one_order=one_order)
     tally, processes = simulate(kind, options, workload, network, [witness, *observers], progress)
-    found, compared = witness.disagreements, witness.compared
-    return Run(kind, workload, tally, witness.findings, tuple(processes), found, compared)
+    return Run(kind, workload, tally, witness.findings, tuple(processes), witness.disagreements)
 
 
 def judged(result: Replay, kind: type[Protocol]) -> Verdict:

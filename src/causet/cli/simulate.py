@@ -136,7 +136,7 @@ def simulate(
     It prints a summary, and writes the trace with -o. The exit code is 1 if a message was delivered out of
     causal order or twice, or is stuck; with --one-order also if processes deliver in different orders. What a
     protocol does while it recovers from faults is excused, and counted; the exit code is 3 if that leaves
-    nothing for --one-order to judge.
+    nothing to judge.
 
     \b
     Examples:
@@ -187,7 +187,9 @@ def simulate(
                     observers=[recorder],
                     progress=progress,
                 )
-    status = judged_status(result.bad, result.compared == 0, result.tally.deliveries)
+    status = judged_status(result.bad, not result.findings.certain, result.tally.deliveries)
+    if not result.tally.deliveries and not result.bad:
+        status = "vacuous"
     if as_json:
         print_json({"status": status, **result.summary(), "groups": groups, "seed": seed})
     else:
@@ -226,7 +228,9 @@ def _told(result: Run, output: Path | None) -> list[str]:
             f"{printable(first.before)}, which precedes it"
         )
     if summary["faults"]:
-        lines.append(f"  {summary['faults']:,} faults that damaged the state of a process, or its clock")
+        lines.append(
+            f"  {_times(summary['faults'])} the state of a process was damaged, or its clock was wrong"
+        )
     if summary["excused"]:
         lines.append(
             f"  {summary['excused']:,} deliveries out of order or twice while it recovered from faults, "
@@ -241,25 +245,26 @@ def _told(result: Run, output: Path | None) -> list[str]:
     if result.tally.broken:
         lines.append(f"  BROKEN: {result.tally.broken}")
     if not result.bad:
-        other = " otherwise" if summary["excused"] else ""
-        agreed = _agreed(result.compared, summary["deliveries"])
-        done = f"every process delivered in causal order{other}{agreed}"
-        lines.append(
-            f"  {done if summary['deliveries'] else 'nothing was delivered, so there is nothing to judge'}"
-        )
+        lines.append(f"  {_clean(result)}")
     if output is not None:
         lines.append(f"  trace: {output}")
     return lines
 
 
-def _agreed(compared: int | None, deliveries: int) -> str:
-    """What is known of the one order, where nothing speaks against it."""
-    if compared is None:
-        return ""
-    if not compared:
-        return "; nothing is known of one order, since all came while it recovered from faults"
-    most = f" (of {compared:,} deliveries; the others came while it recovered)"
-    return f", and all in one order{most if compared < deliveries else ''}"
+def _clean(result: Run) -> str:
+    """What is known where nothing speaks against it."""
+    deliveries, judged = result.tally.deliveries, result.findings.certain
+    if not deliveries:
+        return "nothing was delivered, so there is nothing to judge"
+    if not judged:
+        return "nothing is known of the order: all deliveries came while it recovered from faults"
+    agreed = ", and all in one order" if result.disagreements is not None else ""
+    most = f" ({judged:,} deliveries; the others came while it recovered from faults)"
+    return f"every process delivered in causal order{agreed}{most if judged < deliveries else ''}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
 
 
 def _lost(summary: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
     DIR/causet.json          version, command, the settings that cannot change, and those of the last batch
     DIR/name                 the name of the query, by which its sink knows it
     DIR/spark                Spark's own: offsets, commits, state
-    DIR/ends                 times at which the input ended
+    DIR/ends                 times at which the input ended, or may have ended
     DIR/verdicts/BATCH.json  files that a batch leaves out because they cannot be read
 
 A checkpoint of another version, command or setting is refused with what to do; Spark itself refuses other
@@ -282,28 +282,44 @@ class Checkpoint:
         with suppress(OSError):
             for ended in ends[:-1]:
                 (self.ends / f"{ended}.json").unlink()
+                kept_end(self.ends, ended).unlink(missing_ok=True)
             for batch in _numbers(self.folder / "verdicts"):
                 if batch <= committed:
                     (self.folder / "verdicts" / f"{batch}.json").unlink()
 
-    def end(self, now: int) -> None:
-        """Record that everything that came until this time, in ms, is in a batch that was planned."""
-        self._signal(now, str(now))
+    def end(self, now: int, promised: bool = False) -> None:
+        """Record that everything that came until this time, in ms, is in a batch that was planned; or, if it
+        is promised, that this may turn out to be so (`keep_end`)."""
+        self._signal(now, {"ended": now, "promised": promised})
+
+    def keep_end(self, now: int) -> None:
+        """A promised time counts."""
+        kept_end(self.ends, now).touch()
 
     def wake(self, now: int) -> None:
         """Let a batch run in every bucket, though nothing came: settings have changed what may leave."""
-        self._signal(now, "null")
+        self._signal(now, {"ended": None})
 
     def forget_end(self, now: int) -> None:
         """Remove what `end` recorded, once the batch that read it is committed."""
         with suppress(OSError):
             (self.ends / f"{now}.json").unlink()
+            kept_end(self.ends, now).unlink(missing_ok=True)
 
-    def _signal(self, now: int, ended: str) -> None:
+    def _signal(self, now: int, about: Mapping[str, object]) -> None:
         self.ends.mkdir(parents=True, exist_ok=True)
         beside = self.ends / f".{now}"
-        beside.write_text(f'{{"ended": {ended}}}\n')
+        beside.write_text(f"{json.dumps(about)}\n")
         beside.replace(self.ends / f"{now}.json")
+
+
+ENDS = "ended long, promised boolean"
+"""What stands in the files of ends."""
+
+
+def kept_end(ends: Path, now: int) -> Path:
+    """Beside a promised time: the file that says that it counts. Spark does not read it."""
+    return ends / f"_{now}"
 
 
 def _numbers(folder: Path) -> list[int]:

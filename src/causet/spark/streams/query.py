@@ -23,7 +23,7 @@ from causet.errors import BadInput, printable
 from causet.spark.columns import quoted
 from causet.spark.start.errors import from_spark
 from causet.spark.streams.books import Books
-from causet.spark.streams.checkpoint import Checkpoint
+from causet.spark.streams.checkpoint import ENDS, Checkpoint
 from causet.spark.streams.deliver import Deliver
 from causet.spark.streams.file_sink import FileSink, diverted_beside
 from causet.spark.streams.file_source import (
@@ -46,6 +46,7 @@ from causet.spark.streams.kafka.sink import BESIDE, KafkaSink
 from causet.spark.streams.kafka.source import PER_BATCH as MESSAGES_PER_BATCH
 from causet.spark.streams.kafka.source import KafkaReader, read_kafka
 from causet.spark.streams.merge.merge import Merge
+from causet.spark.streams.merge.packers import Counted
 from causet.spark.streams.pack import OWN, SIZE, Blobs
 from causet.spark.streams.parquet import Messages
 from causet.spark.streams.running import Progress, now_ms, run
@@ -181,8 +182,12 @@ class Query:
 
     def blobs(self, spark: SparkSession, settings: Mapping[str, Any], messages: Messages) -> Blobs:
         """What becomes of the messages, with these settings."""
-        ends = spark.readStream.schema("ended long").json(f"file:{self.kept.ends.resolve()}")
-        return self.asked.transform.changed(settings, ends).blobs(messages)
+        folder = self.kept.ends.resolve()
+        ends = spark.readStream.schema(ENDS).json(f"file:{folder}")
+        transform = self.asked.transform
+        if isinstance(transform, Merge) and transform.changed(settings).by_clock:
+            ends = ends.mapInArrow(Counted(folder), "ended long")
+        return transform.changed(settings, ends).blobs(messages)
 
     def run(
         self,

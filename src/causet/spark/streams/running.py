@@ -133,6 +133,8 @@ def run(
             left.append(batch)
             raise _Left
         before(batch)
+        if ticks is not None:
+            ticks.batch_planned(batch)
         sink.write(replace(blobs, frame=frame if more is None else _with_more(frame, more)), batch)
         if ticks is not None:
             ticks.batch_written(batch)

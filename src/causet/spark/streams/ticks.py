@@ -3,6 +3,10 @@
 A time counts once everything that had come to the source by then is in a batch that is planned: only then is
 nothing missing but what is in transit, and a backlog cannot become late. It is written into the stream of
 ends, and so belongs to the batch that reads it there: run again, that batch gives the same rows.
+
+While messages come all the time, something is always there that is not planned. So the time at which a batch
+was written is promised to the next one, before that is planned. It counts there if that batch turns out to
+reach the end of the source, which is written down before the batch runs.
 """
 
 from __future__ import annotations
@@ -107,8 +111,8 @@ class Ticks:
         self._standing = standing
         self._now = now
         self._lock = Lock()
-        self._before: int | None = None
-        """a time before the batch that comes next is planned"""
+        self._promised: int | None = None
+        """a time before the batch that comes next is planned, which that batch reads"""
         self._shown = 0
         """the last time that was written down"""
         self._written: list[tuple[int, int]] = []
@@ -117,15 +121,28 @@ class Ticks:
 
     def begin(self) -> None:
         """The query begins, and no batch is pending."""
-        self._before = self._now()
+        self._promise(self._now())
+
+    def batch_planned(self, batch: int) -> None:
+        """A batch was planned, and is about to run."""
+        with self._lock:
+            promised, self._promised = self._promised, None
+            if promised is not None and self._reading.reached_end(batch):
+                self._checkpoint.keep_end(promised)
 
     def batch_written(self, batch: int) -> None:
-        """A batch was planned and written; it is not committed yet, and so no other one is planned."""
+        """A batch was written; it is not committed yet, and so no other one is planned."""
         with self._lock:
-            before, self._before = self._before, self._now()
             self._tidy(batch)
-            if not self._look() and before is not None and self._reading.reached_end(batch):
-                self._show(before)
+            if not self._look():
+                self._promise(self._now())
+
+    def _promise(self, now: int) -> None:
+        """Write down a time for the next batch, which may turn out to count."""
+        if self._due(now) and now >= self._shown + AT_LEAST:
+            self._checkpoint.end(now, promised=True)
+            self._promised = self._shown = now
+            self._written.append((now, self._checkpoint.last_planned()))
 
     def look(self) -> None:
         """Some time has passed."""

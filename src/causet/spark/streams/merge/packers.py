@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 from causet.envelope import HEARTBEAT
 from causet.kernels.arrays import Array
 from causet.rcclock import TICKS_PER_MS as MS
+from causet.spark.streams.checkpoint import kept_end
 from causet.spark.streams.merge.memory import NEVER
 from causet.spark.streams.merge.rows import (
     CODE,
@@ -99,6 +101,22 @@ class Wake:
             yield _packed(
                 list(range(self.buckets)), **{name: [value] * self.buckets for name, value in each.items()}
             )
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The times of a stream of ends that count, without those that were promised and not kept."""
+
+    ends: Path
+
+    def __call__(self, batches: Batches) -> Batches:
+        for batch in batches:
+            pairs = zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
+            ended = [each if not promised or self._kept(each) else None for each, promised in pairs]
+            yield pa.RecordBatch.from_arrays([pa.array(ended, pa.int64())], names=["ended"])
+
+    def _kept(self, ended: int | None) -> bool:
+        return ended is not None and kept_end(self.ends, ended).exists()
 
 
 @dataclass(frozen=True)
