@@ -35,7 +35,7 @@ exit 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--no-jvm", action="store_true", help="run only the tests that start no JVM")
+    parser.addoption("--no-jvm", action="store_true", help="run only the tests that start no JVM and install nothing")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -43,8 +43,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if WITH_JVM & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.jvm)
     if config.getoption("--no-jvm"):
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("jvm")])
-        items[:] = [item for item in items if not item.get_closest_marker("jvm")]
+        left_out = [item for item in items if any(map(item.get_closest_marker, ("jvm", "installs")))]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
     items.sort(key=_turn)
 
 

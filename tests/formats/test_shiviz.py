@@ -845,7 +845,7 @@ NEARLY = st.lists(
 )
 
 
-@settings(BOUNDED, max_examples=80)
+@BOUNDED
 @given(NEARLY, st.sampled_from(["\n", "\nnoise\n", "\n=== x ===\n"]))
 def test_random_clocks_are_read_or_refused(
     tmp_path: Path, entries: list[tuple[str, dict[str, object]]], between: str

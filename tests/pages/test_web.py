@@ -13,6 +13,7 @@ from tests.helpers.places import ROOT
 PAGE = Path("src/causet/view/page.html")
 
 
+@pytest.mark.installs
 def test_the_page_that_is_shipped_is_built_from_these_sources(tmp_path: Path) -> None:
     npm = shutil.which("npm")
     if npm is None:

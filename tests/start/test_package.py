@@ -36,6 +36,7 @@ def run(command: list[str | Path], folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.installs
 def test_the_wheel_works_without_the_repository(elsewhere: Path) -> None:
     command = elsewhere / "env/bin/causet"
     where = run([elsewhere / "env/bin/python", "-c", "import causet; print(causet.__file__)"], elsewhere)
