@@ -35,7 +35,9 @@ exit 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--no-jvm", action="store_true", help="run only the tests that start no JVM and install nothing")
+    parser.addoption(
+        "--no-jvm", action="store_true", help="run only the tests that start no JVM and install nothing"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

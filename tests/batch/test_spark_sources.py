@@ -41,6 +41,7 @@ from causet.spark.read import json as sources_json
 from causet.spark.read.columns import refused
 from causet.spark.read.source import open_trace
 from causet.spark.skeleton.census import check_columns, take_census
+from causet.spark.start import session
 from causet.spark.start.errors import sentence_for, translated
 from causet.spark.write import folder as sinks
 from causet.spark.write.folder import write_rows
@@ -1134,6 +1135,26 @@ def test_nothing_is_left_after_an_interrupt(tmp_path: Path) -> None:
         running.kill()
         running.wait()
         running.stdout.close()
+
+
+MAKES = """
+import sys
+from pathlib import Path
+while True:
+    Path(sys.argv[1]).mkdir(exist_ok=True)
+"""
+
+
+def test_what_interrupted_tasks_make_until_their_jvm_ends_is_removed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / ".out.part"
+    with subprocess.Popen([sys.executable, "-c", MAKES, str(folder)]) as jvm:
+        monkeypatch.setattr(session, "_OWN", [jvm])
+        while not folder.exists():
+            time.sleep(0.01)
+        session._remove_after_jvm(folder)
+        assert jvm.poll() is not None and not folder.exists()
 
 
 @pytest.mark.soak

@@ -37,6 +37,10 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 PATIENCE = 5.0
 """Seconds for a server to answer. Spark itself would retry for minutes before it reports anything."""
+TO_END = 10.0
+"""Seconds for a JVM to end by itself when it is asked to."""
+_OWN: list[subprocess.Popen[Any]] = []
+"""The JVM that was started here, if one was."""
 
 
 def spark_session(
@@ -166,6 +170,7 @@ def _jvm_killed_with_us() -> Iterator[None]:
     names["Popen"] = Recorded
     try:
         yield
+        _OWN[:] = [process for process in processes if hasattr(process, "pid")]
     except Exception:  # the JVM has yet to print why
         raise
     except BaseException:
@@ -176,6 +181,23 @@ def _jvm_killed_with_us() -> Iterator[None]:
         raise
     finally:
         names["Popen"] = before
+
+
+def remove_when_ended(folder: Path) -> None:
+    """Remove a folder at the end of this program, after its JVM: tasks that were interrupted may run on for a
+    while, and make the folder again."""
+    atexit.register(_remove_after_jvm, folder)
+
+
+def _remove_after_jvm(folder: Path) -> None:
+    for process in _OWN:
+        process.terminate()
+        try:
+            process.wait(TO_END)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_work(folder: Path) -> None:

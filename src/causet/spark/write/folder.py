@@ -8,7 +8,6 @@ give the same names and bytes.
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 import shutil
@@ -25,6 +24,7 @@ from causet.errors import BadInput, quote
 from causet.files import check_parent, new_folder, unwritable
 from causet.spark.columns import quoted
 from causet.spark.start.errors import from_spark, sentence_for, text_of
+from causet.spark.start.session import remove_when_ended
 from causet.spark.write.footers import sort_encodings
 
 FORMS = ("parquet", "jsonl")
@@ -133,6 +133,7 @@ def _interrupted(spark: SparkSession, folder: Path) -> Iterator[None]:
         with suppress(Exception):
             spark.interruptTag(tag)
         _remove_for_good(folder)
+        remove_when_ended(folder)
         raise
     finally:
         with suppress(Exception):
@@ -143,7 +144,7 @@ def _remove_for_good(folder: Path) -> None:
     """Remove a folder although interrupted tasks may still run for a short time and make it again.
 
     A task makes a folder by starting a program (Hadoop's `chmod`), which takes a while on a busy machine: so
-    it counts as gone when nothing has come back for a second, or longer where many programs share a core.
+    it counts as gone when nothing has come back for a second. What comes later goes with the JVM.
     """
     quiet = 0
     for _ in range(_TRIES):
@@ -153,15 +154,7 @@ def _remove_for_good(folder: Path) -> None:
         quiet += 1
         if quiet > _QUIET:
             return
-        time.sleep(_PAUSE * max(1.0, _load()))
-
-
-def _load() -> float:
-    """How many programs there are for each core."""
-    try:
-        return os.getloadavg()[0] / (os.cpu_count() or 1)
-    except OSError:  # not known here
-        return 1.0
+        time.sleep(_PAUSE)
 
 
 def _renamed(folder: Path, form: str) -> list[str]:
