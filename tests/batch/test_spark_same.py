@@ -134,6 +134,7 @@ def test_a_server_of_spark_connect_gives_the_same_bytes(
 CLUSTER = "local-cluster[2,1,1024]"
 
 
+@pytest.mark.soak
 def test_executors_in_processes_of_their_own_give_the_same_bytes(
     spark: SparkSession, log: Path, tmp_path: Path
 ) -> None:

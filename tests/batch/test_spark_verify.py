@@ -106,7 +106,7 @@ def test_one_log_is_judged_as_the_oracle_judges_it(spark: SparkSession, seed: in
     check_against_oracle(verify(frame(spark, shuffled(events)), chains=10**6), events)
 
 
-@pytest.mark.parametrize("seeds", [range(40), range(40, 80)])
+@pytest.mark.parametrize("seeds", [range(40), pytest.param(range(40, 80), marks=pytest.mark.soak)])
 def test_many_findings_are_settled_by_the_workers_as_few_are_by_the_driver(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, seeds: range
 ) -> None:

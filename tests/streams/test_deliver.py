@@ -83,7 +83,7 @@ def test_a_stream_of_one_row_per_batch_gives_what_the_engine_gives(
     assert streams.violations(in_order(rows)) == 0
 
 
-@pytest.mark.parametrize("policy", ["flag", "divert"])
+@pytest.mark.parametrize("policy", ["flag", pytest.param("divert", marks=pytest.mark.soak)])
 def test_the_end_of_a_stream_can_be_told(spark: SparkSession, tmp_path: Path, policy: str) -> None:
     streams = Streams(seed=400, runs=5, most=200)
     messages = streams.damaged(4, loss=0.03)

@@ -140,7 +140,7 @@ def test_a_checkpoint_goes_on_whichever_way_the_rows_come(
     assert streams.violations(in_order(rows)) == 0
 
 
-@pytest.mark.parametrize("changing", [False, True])
+@pytest.mark.parametrize("changing", [pytest.param(False, marks=pytest.mark.soak), True])
 def test_merge_from_files_to_files_gives_the_order(
     spark: SparkSession, tmp_path: Path, changing: bool
 ) -> None:

@@ -51,6 +51,7 @@ def test_a_batch_is_sorted_by_time_and_causes_come_first(
     assert merged.rdd.getNumPartitions() > 4, "by several workers"
 
 
+@pytest.mark.soak
 def test_an_outlier_does_not_make_one_worker_do_everything(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -161,6 +161,7 @@ def test_two_levels_by_commands_with_a_source_that_only_beats(tmp_path: Path) ->
     assert {row["source"] for row in top if row["status"] == "heartbeat"} == set("abq")
 
 
+@pytest.mark.soak
 def test_a_topic_is_followed_by_the_clock(broker: str, tmp_path: Path) -> None:
     producers = Producers(tmp_path / "in")
     create(broker, "live")

@@ -149,7 +149,7 @@ def test_what_is_held_is_explained_though_the_column_of_parents_has_another_name
     assert [(each["message"], each["waits_for"][0]["message"]) for each in found["messages"]] == [("2", "1")]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.soak)])
 def test_an_interrupted_query_finishes_its_batch_and_its_books_balance(
     tmp_path: Path, number: signal.Signals
 ) -> None:

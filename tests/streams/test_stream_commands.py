@@ -285,6 +285,7 @@ def run_until_done(
     raise AssertionError(f"it never came to an end; {killed} were killed")
 
 
+@pytest.mark.soak
 def test_a_worker_killed_at_a_random_moment_everything_is_there_once(tmp_path: Path) -> None:
     check_kills(tmp_path, "pyspark.worker", "local[2]", kills=1, seed=900, most=30)
 

@@ -233,6 +233,7 @@ def topic_with_an_answer(broker: str, topic: str, folder: Path) -> None:
     publish(broker, topic, [answer, other], folder)
 
 
+@pytest.mark.soak
 def test_run_again_a_command_from_topic_to_topic_goes_on(
     broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
