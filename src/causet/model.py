@@ -7,11 +7,14 @@ thousand members. Names appear only at the edges: in files, in explanations and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
+from math import comb
 
 from causet.errors import BadInput, listed, quote
 
+MOST_GROUPS = 100_000
 Processes = int
 """A set of processes as a bit mask: process p is a member when bit p is set."""
 
@@ -51,6 +54,34 @@ class Group:
 
     name: str
     members: Processes
+    parts: tuple[int, ...] = ()
+    """Of a name for several groups at once, these: a message to it is a message to each of them."""
+
+
+def with_several(groups: Sequence[Group], at_once: int) -> tuple[Group, ...]:
+    """The groups, and names for every 2 to `at_once` of them together, to which a message can go as well.
+
+    >>> [group.name for group in with_several([Group("g1", 0b011), Group("g2", 0b110)], 2)]
+    ['g1', 'g2', 'g1+g2']
+    """
+    if at_once < 1:
+        raise BadInput(f"at-once = {at_once}: a message goes to at least one group")
+    found = list(groups)
+    for count in range(2, min(at_once, len(groups)) + 1):
+        if len(found) + comb(len(groups), count) > MOST_GROUPS:
+            raise BadInput(
+                f"at-once = {at_once}: {len(groups)} groups have more than {MOST_GROUPS:,} sets of that size"
+            )
+        found += (together(groups, numbers) for numbers in combinations(range(len(groups)), count))
+    return tuple(found)
+
+
+def together(groups: Sequence[Group], numbers: Sequence[int]) -> Group:
+    """A name for these groups together."""
+    inside = 0
+    for number in numbers:
+        inside |= groups[number].members
+    return Group("+".join(groups[number].name for number in numbers), inside, tuple(numbers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +136,23 @@ class System:
         known = listed(group.name for group in self.groups)
         raise BadInput(f"unknown group {quote(name)}; the groups are {known}")
 
-    def group_of(self, sender: int, targets: Processes) -> int:
+    def parts(self, group: int) -> tuple[int, ...]:
+        """The groups that a message to this one is addressed to."""
+        return self.groups[group].parts or (group,)
+
+    def is_addressed(self, sender: int, targets: Processes, group: int, opens: bool) -> bool:
+        """Whether a message to these targets is one to this group: to its other members, where the sender is
+        a member, and to all where it is not and need not be (`opens`)."""
+        inside = self.groups[group].members
+        if opens and not inside >> sender & 1:
+            return targets == inside
+        return targets | only(sender) == inside
+
+    def group_of(self, sender: int, targets: Processes, opens: bool = False) -> int:
         """The group whose members are exactly the sender and the targets; BadInput if there is none."""
         wanted = targets | only(sender)
-        for position, group in enumerate(self.groups):
-            if group.members == wanted:
+        for position in range(len(self.groups)):
+            if self.is_addressed(sender, targets, position, opens):
                 return position
         raise BadInput(
             f"{listed(self.names(wanted))} are not a group; a group protocol sends only to the other "

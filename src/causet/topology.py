@@ -11,16 +11,15 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import comb
 from pathlib import Path
 
 from causet.errors import BadInput, listed, quote
-from causet.model import Group, Processes, Separator, System, is_text, mask, members
+from causet.model import MOST_GROUPS, Group, Processes, Separator, System, is_text, mask, members
 from causet.plain import load_plain
 
 MOST_PROCESSES = 100_000
-MOST_GROUPS = 100_000
 MOST_MEMBERS = 1_000_000
 """The most members that the groups of a shape have together."""
 MOST_LINKS = 1_000_000
@@ -28,7 +27,7 @@ MOST_SEPARATORS = 10_000
 SEPARABLE = 10
 """The largest graph in which every separator is searched for."""
 
-GROUP_SHAPES = "all, unicast, ring:SIZE, random:COUNTxSIZE, pairs, twins"
+GROUP_SHAPES = "all, unicast, ring:SIZE, random:COUNTxSIZE, pairs, chain, twins"
 LINK_SHAPES = "full, path, star, cycle, tail"
 
 
@@ -258,6 +257,8 @@ def groups_of(shape: str, system_size: int, seed: int) -> tuple[Group, ...]:
         _big_enough(everyone, shape)
         _check_count(comb(system_size, 2), 2, shape)
         found = list(combinations(everyone, 2))
+    elif shape == "chain":
+        found = list(pairwise(_big_enough(everyone, shape)))
     elif ring := re.fullmatch(r"ring:([0-9]{1,9})", shape):
         found = _ring(int(ring[1]), system_size, shape)
     elif drawn := re.fullmatch(r"random:([0-9]{1,9})x([0-9]{1,9})", shape):

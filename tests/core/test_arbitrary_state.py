@@ -28,9 +28,9 @@ from causet.holdback import HoldBack
 from causet.model import Event, System, members, named_processes
 from causet.protocols import Outcome, Packet, Process, make_options
 from causet.protocols.base import Learned
-from causet.protocols.damage import FIELDS, damage
 from causet.protocols.merge import Merge, MergeOptions
 from causet.protocols.merge_clock import Timestamp
+from causet.simulate.damage import FIELDS, damage
 from causet.simulate.network import Network
 from causet.simulate.workload import Workload, delay_of
 from causet.topology import groups_of

@@ -51,8 +51,9 @@ def check_clean(name: str, **more: object) -> None:
         assert report.states > 100 and report.steps > report.states, scope
 
 
-LARGE = ("slow", "relative", "merge")
-"""Their 4 messages with null messages or ticks at any time take minutes: `make soak` has them whole."""
+LARGE = ("slow", "relative", "merge", "frontiers")
+"""Their 4 messages with null messages or ticks at any time, or to several groups, take minutes: `make soak`
+has them whole. (test_frontiers has 4 messages in a chain.)"""
 
 
 @pytest.mark.parametrize("name", [name for name in CORRECT if name not in LARGE])

@@ -30,7 +30,7 @@ PATH = [["p1", "p2"], ["p2", "p3"]]
 MIDDLE = {"members": ["p2"], "forward": ["p3"], "backward": ["p1"]}
 SMALL_OR_LARGE = "a group has at least 2 members and at most all processes"
 TOO_MANY = "there must be from 1 to 100000 groups with at most 1000000 members in all"
-GROUP_SHAPES = "the shapes are all, unicast, ring:SIZE, random:COUNTxSIZE, pairs, twins"
+GROUP_SHAPES = "the shapes are all, unicast, ring:SIZE, random:COUNTxSIZE, pairs, chain, twins"
 
 
 def built(

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from causet.errors import BadInput, BadStamp, CausetError
+from causet.frontier import Stamped
 from causet.model import mask, only
 from causet.protocols import PROTOCOLS, Outcome, Packet, Process, Protocol
 from causet.protocols.merge_clock import Timestamp
@@ -686,7 +687,7 @@ def put(value: Any, path: tuple[Any, ...], number: int) -> Any:
     if isinstance(value, dict):
         return {**value, path[0]: put(value[path[0]], path[1:], number)}
     parts = [put(part, path[1:], number) if i == path[0] else part for i, part in enumerate(value)]
-    return type(value)(*parts) if isinstance(value, Timestamp) else tuple(parts)
+    return type(value)(*parts) if isinstance(value, Timestamp | Stamped) else tuple(parts)
 
 
 @st.composite

@@ -230,8 +230,8 @@ class _Explorer:
             return False
         # Two groups of the same members are interchangeable until one is used.
         if group > 0 and not any(s.sends or s.nulls for s in states):
-            first = self.system.groups[0].members
-            return self.system.groups[group].members != first
+            first, other = self.system.groups[0], self.system.groups[group]
+            return bool(other.parts) or other.members != first.members
         return True
 
     # The end.

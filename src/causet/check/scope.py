@@ -32,6 +32,8 @@ class Scope:
     """The last clock value before the closing ticks, for protocols that have a clock."""
     own_copies: bool = False
     """Whether a message may name its own sender as a target."""
+    opens: bool = False
+    """Whether a process may send to groups that it is not a member of."""
     one_order: bool = False
     """Whether all processes must deliver in one order, own copies included."""
     most_states: int = 5_000_000
@@ -57,7 +59,8 @@ class Scope:
         system, me = self.system, only(sender)
         others = system.everyone if self.own_copies else ~me
         if self.kind.grouped:
-            return [(g.members & others, x) for x, g in enumerate(system.groups) if g.members & me]
+            groups = enumerate(system.groups)
+            return [(g.members & others, x) for x, g in groups if self.opens or g.members & me]
         if self.kind.broadcast or self.kind.promises(self.options).loss:
             return [(system.everyone & others, -1)]
         reach = self.kind.variant(self.options).reach(sender, system, self.options) & others
@@ -71,8 +74,9 @@ class Scope:
             return False  # a graph tells processes apart, and a total order ranks them
         if not self.kind.grouped:
             return True
-        sizes = {g.members.bit_count() for g in self.system.groups}
-        n, count = self.system.size, len(self.system.groups)
+        groups = [g for g in self.system.groups if not g.parts]
+        sizes = {g.members.bit_count() for g in groups}
+        n, count = self.system.size, len(groups)
         return sizes == {n} or (sizes == {2} and count == n * (n - 1) // 2)
 
 

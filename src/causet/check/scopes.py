@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from causet.check.explorer import CLOSING_ROUNDS
 from causet.check.scope import Scope
 from causet.errors import BadInput
-from causet.model import System, named_processes
-from causet.protocols import Protocol, as_printed_rows, make_options
+from causet.model import System, named_processes, with_several
+from causet.protocols import Protocol, as_printed_rows, check_open_groups, make_options
 from causet.protocols.base import ClockOptions
 from causet.topology import groups_of, links_of, separators_of
 
@@ -52,6 +52,8 @@ def scopes_for(
     settings: Mapping[str, Any] | None = None,
     as_printed: str | None = None,
     nulls: int = 1,
+    at_once: int | None = None,
+    opens: bool = False,
     one_order: bool = False,
     horizons: Sequence[tuple[int, int]] | None = None,
     most_states: int = 5_000_000,
@@ -75,6 +77,9 @@ def scopes_for(
         raise BadInput(f"most-states = {most_states}: at least 1 is needed")
     if groups is not None and not kind.grouped:
         raise BadInput(f"groups: {kind.name} does not send to groups, so there are none to choose")
+    check_open_groups(kind, at_once, opens)
+    if not kind.grouped and (opens or at_once is not None):
+        raise BadInput(f"open, at-once: {kind.name} does not send to groups, so there are none to choose")
     if links is not None and (kind.grouped or kind.broadcast or kind.clocked):
         raise BadInput(f"links: {kind.name} does not look at links, so there are none to choose")
     rows = as_printed_rows(kind, as_printed)
@@ -82,11 +87,15 @@ def scopes_for(
         # Targets beyond the neighbours make many more interleavings, and 3 messages show it.
         links, processes, messages = "star", max(processes, 4), min(messages, 3)
     names = named_processes(processes)
+    several = (at_once or 2) if kind.opens else 1
     if kind.grouped:
         if groups == "unicast":
             raise BadInput(f"{kind.name} sends to groups, and unicast makes none; try pairs or twins")
-        shapes = [groups] if groups is not None else ["pairs", "twins"]
-        systems = [(shape, System(names, groups_of(shape, processes, 1))) for shape in shapes]
+        usual = ["pairs", "twins", "chain"] if kind.opens else ["pairs", "twins"]
+        systems = [
+            (shape, System(names, with_several(groups_of(shape, processes, 1), several)))
+            for shape in ([groups] if groups is not None else usual)
+        ]
     elif links is not None:
         masks = links_of(links, processes)
         found = separators_of(masks, processes) if masks is not None else ()
@@ -112,6 +121,7 @@ def scopes_for(
             messages,
             nulls,
             own_copies=own,
+            opens=opens,
             one_order=one_order,
             most_states=most_states,
             every=every,
@@ -128,7 +138,9 @@ def scopes_for(
             label = f"{shape}; {nulls} null message{'s' if nulls != 1 else ''} at any time"
             found_scopes.append(Named(f"{label}, {CLOSING_ROUNDS} null rounds at the end", base))
         else:
-            label = ", ".join(filter(None, (shape, options.in_words())))
+            several_at_once = f"messages to up to {several} groups" if kind.opens else ""
+            anybody = "from any process" if opens else ""
+            label = ", ".join(filter(None, (shape, several_at_once, anybody, options.in_words())))
             found_scopes.append(Named(label, base))
     return [
         Named(f"{named.label}{ONE_ORDER if named.scope.one_order else ''}", named.scope)

@@ -15,6 +15,7 @@ from causet.cli.replay import drawn
 from causet.cli.shared.agreement import one_order_option
 from causet.cli.shared.common import (
     as_printed_option,
+    open_groups_options,
     protocol_option,
     settings_of,
     settings_option,
@@ -48,8 +49,10 @@ RUNS_ONLY = (
     default=None,
     metavar="SHAPE",
     help="Groups, for group protocols: pairs (any two processes form a group), twins (two groups of all "
-    "processes), all, ring:SIZE or random:COUNTxSIZE.  [default: pairs, then twins]",
+    "processes), chain (each process with the next), all, ring:SIZE or random:COUNTxSIZE.  [default: pairs, "
+    "then twins; for frontiers also chain]",
 )
+@open_groups_options
 @click.option(
     "--links",
     default=None,
@@ -78,6 +81,8 @@ def explore(
     processes: int,
     messages: int,
     groups: str | None,
+    at_once: int | None,
+    opens: bool,
     links: str | None,
     nulls: int,
     most_states: int,
@@ -104,6 +109,7 @@ def explore(
       causet explore --protocol relative --as-printed M3 --groups pairs
       causet explore --protocol histories --links cycle -n 4
       causet explore --protocol merge --one-order -m 2
+      causet explore --protocol frontiers --groups chain --open -m 3
     """
     kind = protocol_named(protocol)
     if output is not None:
@@ -117,6 +123,8 @@ def explore(
         settings=settings_of(named, extra),
         as_printed=as_printed,
         nulls=nulls,
+        at_once=at_once,
+        opens=opens,
         one_order=one_order,
         most_states=most_states,
         every=every,

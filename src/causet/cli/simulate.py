@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from causet.cli.shared.agreement import disagreement_lines, one_order_option
 from causet.cli.shared.common import (
     as_printed_option,
     check_trace_output,
+    open_groups_options,
     options_of,
     protocol_option,
     settings_of,
@@ -27,8 +29,8 @@ from causet.cli.shared.printing import (
 )
 from causet.errors import BadInput, printable, quote
 from causet.formats.trace import trace_writer
-from causet.model import System
-from causet.protocols import protocol_named
+from causet.model import System, with_several
+from causet.protocols import check_open_groups, protocol_named
 from causet.simulate.network import Network
 from causet.simulate.record import Recorder
 from causet.simulate.workload import DELAYS, Workload, delay_of
@@ -45,9 +47,10 @@ FAR_BEYOND = 16
     "--groups",
     default=None,
     metavar="SHAPE",
-    help="Groups: all, unicast, ring:SIZE, random:COUNTxSIZE, pairs, twins, or a YAML file with `groups`.  "
-    "[default: unicast; ring:4 for group protocols, all for broadcast]",
+    help="Groups: all, unicast, ring:SIZE, random:COUNTxSIZE, pairs, chain, twins, or a YAML file with "
+    "`groups`.  [default: unicast; ring:4 for group protocols, all for broadcast]",
 )
+@open_groups_options
 @click.option("--messages", "-m", default=1000, show_default=True, help="Number of messages.")
 @click.option("--rate", default=1.0, show_default=True, help="Messages per process and unit of time.")
 @click.option("--delay", default="exp:1", show_default=True, metavar="D", help=f"Delay, one of {DELAYS}.")
@@ -111,6 +114,8 @@ def simulate(
     protocol: str,
     processes: int,
     groups: str | None,
+    at_once: int | None,
+    opens: bool,
     messages: int,
     rate: float,
     delay: str,
@@ -142,6 +147,7 @@ def simulate(
     Examples:
       causet simulate --protocol relative --groups ring:4 -n 16 -m 5000 -o trace.jsonl
       causet simulate --protocol merge --groups all --own-copies --one-order
+      causet simulate --protocol frontiers --groups random:12x4 --at-once 2 --open
       causet simulate --protocol merge --corrupt-state 0.001 --skew-fault p2:20
     """
     kind = protocol_named(protocol)
@@ -155,6 +161,9 @@ def simulate(
         raise BadInput(f"{kind.name} sends to groups, and {groups} has none; try --groups ring:2")
     if kind.broadcast and [group.members for group in system.groups] != [system.everyone]:
         raise BadInput(f"{kind.name} is for broadcast; use --groups all")
+    check_open_groups(kind, at_once, opens)
+    if at_once is not None:
+        system = replace(system, groups=with_several(system.groups, at_once))
     if kind.sensible is not None and system.size > FAR_BEYOND * kind.sensible:
         raise BadInput(
             f"{kind.name} is sensible up to about {kind.sensible} processes, and {system.size} are far too "
@@ -170,7 +179,7 @@ def simulate(
     network = Network(fifo, loss, duplication, corruption, skew, state_corruption, wrong)
     delays = delay_of(delay)
     warn(*options.check_delays(delays.least, delays.most))
-    workload = Workload(system, messages, rate, delays, seed, own_copies)
+    workload = Workload(system, messages, rate, delays, seed, own_copies, opens)
     network.check(kind, options)
     with progress_bar(f"{kind.name}", messages) as progress:
         if output is None:

@@ -13,6 +13,7 @@ from causet.protocols.bounded import Bounded
 from causet.protocols.controls import Fifo, Unordered
 from causet.protocols.direct import Direct
 from causet.protocols.fast import Fast
+from causet.protocols.frontiers import Frontiers
 from causet.protocols.histories import Histories
 from causet.protocols.matrix import Matrix
 from causet.protocols.merge import Merge
@@ -35,6 +36,7 @@ __all__ = [
     "Promises",
     "Protocol",
     "as_printed_rows",
+    "check_open_groups",
     "flags",
     "make_options",
     "protocol_named",
@@ -51,6 +53,7 @@ PROTOCOLS: dict[str, type[Protocol]] = {
         Fast,
         Relative,
         Merge,
+        Frontiers,
         Vector,
         Optimal,
         Direct,
@@ -82,6 +85,19 @@ def protocol_named(name: str) -> type[Protocol]:
         return PROTOCOLS[name]
     except KeyError:
         raise BadInput(f"unknown protocol {quote(name)}; the protocols are {', '.join(PROTOCOLS)}") from None
+
+
+def check_open_groups(kind: type[Protocol], at_once: int | None, opens: bool) -> None:
+    """BadInput where a protocol cannot have messages to several groups, or from outside of a group."""
+    able = ", ".join(name for name, each in PROTOCOLS.items() if each.opens)
+    if kind.opens or not kind.grouped:
+        return
+    if opens:
+        raise BadInput(
+            f"open: with {kind.name} a sender is a member of the groups that it sends to; try {able}"
+        )
+    if at_once is not None:
+        raise BadInput(f"at-once: with {kind.name} a message goes to one group; try {able}")
 
 
 def flags() -> dict[str, str]:

@@ -187,6 +187,8 @@ class Protocol(ABC):
 
     grouped: ClassVar[bool] = False
     """Sends only to groups."""
+    opens: ClassVar[bool] = False
+    """Of one that sends to groups: a sender need not be a member, and a message can go to several at once."""
     broadcast: ClassVar[bool] = False
     """Sends only to everybody."""
     beyond_groups: bool = False
@@ -258,7 +260,7 @@ class Protocol(ABC):
     def check(cls, sender: int, targets: Processes, group: int, system: System, options: Any) -> None:
         """BadInput if this protocol cannot send there; nothing has changed then."""
         if cls.grouped and group < 0:
-            system.group_of(sender, targets)
+            system.group_of(sender, targets, cls.opens)
         if cls.broadcast and targets | only(sender) != system.everyone:
             raise BadInput(f"{cls.name} is for broadcast: a message goes to everybody, not to some")
 

@@ -66,10 +66,15 @@ class Process:
         kind = type(self.protocol)
         if not targets or targets >> self.system.size:
             raise BadInput("a message needs at least one target, and only known processes")
-        if group >= 0 and targets | only(self.me) != self.system.groups[group].members:
-            raise BadInput(f"group {self.system.groups[group].name} has other members than these targets")
+        opens = kind.opens or not kind.grouped
+        if group >= 0 and not self.system.is_addressed(self.me, targets, group, opens):
+            name = self.system.groups[group].name
+            if not opens and not self.system.groups[group].members >> self.me & 1:
+                me = self.system.name(self.me)
+                raise BadInput(f"{me} is not a member of {name}, as a sender must be with {kind.name}")
+            raise BadInput(f"group {name} has other members than these targets")
         if kind.grouped and group < 0:
-            group = self.system.group_of(self.me, targets)
+            group = self.system.group_of(self.me, targets, kind.opens)
         kind.check(self.me, targets, group, self.system, self.protocol.options)
         self._check_counters()
         self._check_room(targets)
@@ -196,7 +201,8 @@ class Process:
         system = self.system
         if not targets or targets >> system.size or not -1 <= group < len(system.groups):
             return False
-        return group < 0 or targets | only(self.me) == system.groups[group].members
+        opens = self.protocol.opens or not self.protocol.grouped
+        return group < 0 or system.is_addressed(self.me, targets, group, opens)
 
     def _apply(self, learned: Learned) -> Outcome:
         for fact, value in learned.facts:
@@ -290,7 +296,8 @@ class Process:
             raise BadStamp("a packet has targets or a group that do not exist")
         if not to >> self.me & 1:
             raise BadStamp(f"a packet is not addressed to {system.name(self.me)}")
-        if protocol.grouped and (group < 0 or not system.groups[group].members >> sender & 1):
+        outside = group >= 0 and not system.groups[group].members >> sender & 1
+        if protocol.grouped and (group < 0 or (outside and not protocol.opens)):
             raise BadStamp("a packet names a group that its sender is not in")
         beyond = control and protocol.beyond_groups
         if protocol.grouped and not beyond and not system.groups[group].members >> self.me & 1:

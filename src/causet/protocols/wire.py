@@ -39,6 +39,7 @@ TAGS = (
     "optimal",
     "direct",
     "piggyback",
+    "frontiers",
 )
 
 

@@ -21,7 +21,7 @@ from causet.holdback import Key
 from causet.model import System, members, only
 from causet.protocols import Options, Outcome, Packet, Process, Protocol
 from causet.protocols.base import ClockOptions
-from causet.protocols.damage import damage
+from causet.simulate.damage import damage
 from causet.simulate.record import Observer, Sent, sent_in
 from causet.simulate.workload import Workload, stream
 

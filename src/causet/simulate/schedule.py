@@ -16,12 +16,14 @@ from typing import Any
 import yaml
 
 from causet.errors import BadInput, quote
-from causet.model import Processes, System, is_text, mask, members, only
+from causet.model import Processes, System, is_text, mask, members, only, together
 from causet.plain import load_plain, load_yaml
 from causet.protocols import OPTION_NAMES
 from causet.topology import build_system
 
 MOST_STEPS = 1_000_000
+MOST_SEVERAL = 1_000
+"""Different lists of groups to which messages go at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,8 @@ def schedule_of(data: object) -> Schedule:
         raise BadInput(f"field `steps`: {len(data['steps'])} steps, more than {MOST_STEPS}")
     system = build_system(data["processes"], data.get("groups"), data.get("links"), data.get("separators"))
     reader = _Steps(system)
-    return Schedule(system, tuple(map(reader.read, data["steps"])), {str(k): v for k, v in options.items()})
+    steps = tuple(map(reader.read, data["steps"]))
+    return Schedule(reader.system, steps, {str(k): v for k, v in options.items()})
 
 
 class _Steps:
@@ -96,8 +99,9 @@ class _Steps:
     }
 
     def __init__(self, system: System) -> None:
-        self._system = system
+        self.system = system
         self._position = 0
+        self._several: dict[tuple[int, ...], int] = {}
         self._copies: dict[tuple[str, int], int] = {}
         self._sent: dict[str, Processes] = {}
 
@@ -134,7 +138,7 @@ class _Steps:
     def _named(self, value: Any) -> int:
         if not isinstance(value, str):
             raise BadInput(f"{quote(value)} is not a process name")
-        return self._system.index(value)
+        return self.system.index(value)
 
     def _name(self, value: Any) -> str:
         if not isinstance(value, str) or not is_text(value) or len(value) > 1000:
@@ -144,7 +148,26 @@ class _Steps:
     def _group(self, value: Any) -> int:
         if not isinstance(value, str):
             raise BadInput(f"{quote(value)} is not a group name")
-        return self._system.group_index(value)
+        return self.system.group_index(value)
+
+    def _groups(self, value: Any) -> int:
+        """A group, or a name for several, which the system is given when it has none."""
+        if not isinstance(value, list):
+            return self._group(value)
+        if not value:
+            raise BadInput("field `group`: a list with at least one group is needed")
+        parts = tuple(sorted({self._group(name) for name in value}))
+        if len(parts) < len(value):
+            raise BadInput("field `group`: a group is there twice")
+        if len(parts) == 1:
+            return parts[0]
+        if parts not in self._several:
+            if len(self._several) == MOST_SEVERAL:
+                raise BadInput(f"field `group`: more than {MOST_SEVERAL:,} different lists of groups")
+            groups = self.system.groups
+            self._several[parts] = len(groups)
+            self.system = changed(self.system, groups=(*groups, together(groups, parts)))
+        return self._several[parts]
 
     def _send(self, data: Mapping[str, Any]) -> Step:
         name = self._name(data["send"])
@@ -157,10 +180,8 @@ class _Steps:
             raise BadInput("a send has either `to` or `group`")
         group = None
         if "group" in data:
-            group = self._group(data["group"])
-            targets = self._system.groups[group].members & ~only(sender)
-            if not self._system.groups[group].members >> sender & 1:
-                raise BadInput(f"{self._system.name(sender)} is not a member of {data['group']}")
+            group = self._groups(data["group"])
+            targets = self.system.groups[group].members & ~only(sender)
         if "to" in data:
             if not isinstance(data["to"], list) or not data["to"]:
                 raise BadInput("field `to`: a list with at least one process is needed")
@@ -169,7 +190,7 @@ class _Steps:
                 raise BadInput("field `to`: a process is there twice")
             if targets == only(sender):
                 raise BadInput("a message cannot be addressed to its sender alone")
-            if group is not None and targets | only(sender) != self._system.groups[group].members:
+            if group is not None and not self.system.is_addressed(sender, targets, group, opens=True):
                 raise BadInput("a send has either `to` or `group`; or both, where `to` has all its members")
         self._sent[name] = targets
         for target in members(targets):
@@ -184,10 +205,10 @@ class _Steps:
             if name not in self._sent:
                 raise BadInput(f"message {quote(name)} was never sent before this")
             if (name, at) not in self._copies:
-                raise BadInput(f"message {quote(name)} is not addressed to {self._system.name(at)}")
+                raise BadInput(f"message {quote(name)} is not addressed to {self.system.name(at)}")
             if self._copies[name, at] < 1:
                 raise BadInput(
-                    f"no copy of {quote(name)} is under way to {self._system.name(at)} any more "
+                    f"no copy of {quote(name)} is under way to {self.system.name(at)} any more "
                     "(received or lost before)"
                 )
             self._copies[name, at] += change
@@ -218,8 +239,8 @@ class _Steps:
         group = None
         if "group" in data:
             group = self._group(data["group"])
-            if not self._system.groups[group].members >> process & 1:
-                raise BadInput(f"{self._system.name(process)} is not a member of {data['group']}")
+            if not self.system.groups[group].members >> process & 1:
+                raise BadInput(f"{self.system.name(process)} is not a member of {data['group']}")
         return Step("null", process=process, group=group)
 
     def _corrupt(self, data: Mapping[str, Any]) -> Step:
@@ -235,7 +256,9 @@ def write_schedule(schedule: Schedule) -> str:
     system = schedule.system
     lines = [f"processes: {_inline(list(system.processes))}"]
     if system.groups:
-        lines.append(f"groups: {_inline({g.name: system.names(g.members) for g in system.groups})}")
+        lines.append(
+            f"groups: {_inline({g.name: system.names(g.members) for g in system.groups if not g.parts})}"
+        )
     if system.links is not None:
         pairs = [
             [system.name(p), system.name(q)]
@@ -282,7 +305,10 @@ def _plain_step(step: Step, system: System) -> Any:
             own = step.targets >> (step.process or 0) & 1
             if step.group is None or own:  # a group alone does not name the sender
                 sent |= {"to": system.names(step.targets)}
-            return sent if step.group is None else sent | {"group": system.groups[step.group].name}
+            if step.group is None:
+                return sent
+            names = [system.groups[part].name for part in system.parts(step.group)]
+            return sent | {"group": names if len(names) > 1 else names[0]}
         case "tick":
             return {"tick": step.now} | at
         case "null":

@@ -57,6 +57,8 @@ class Workload:
     seed: int
     own_copies: bool = False
     """Whether every message is addressed to its sender, too."""
+    opens: bool = False
+    """Whether a process sends to all groups, not only to its own."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.messages <= 10**9:
@@ -73,7 +75,7 @@ class Workload:
         draw, delays = stream(self.seed, "sends"), stream(self.seed, "delays")
         choices: list[list[tuple[Processes, int]]] = [[] for _ in system.processes]
         for x, group in enumerate(system.groups):
-            for p in members(group.members):
+            for p in range(system.size) if self.opens else members(group.members):
                 choices[p].append((group.members & ~only(p), x))
         senders = [p for p in range(system.size) if choices[p]] if system.groups else list(range(system.size))
         time = 0.0
@@ -85,7 +87,8 @@ class Workload:
             else:
                 targets, x = only(self._other(sender, draw)), -1
             taken = tuple(self.delay(delays) for _ in range(targets.bit_count()))
-            own = only(sender) if self.own_copies else 0
+            inside = x < 0 or system.groups[x].members >> sender & 1
+            own = only(sender) if self.own_copies and inside else 0
             yield Sending(time, sender, targets | own, x, taken)
 
     def _other(self, sender: int, draw: Random) -> int:

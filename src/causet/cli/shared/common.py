@@ -53,6 +53,25 @@ def protocol_option(function: F) -> F:
     )(function)
 
 
+def open_groups_options(function: F) -> F:
+    """`--at-once` and `--open`: what of the group protocols only those for open groups can do."""
+    function = click.option(
+        "--open",
+        "opens",
+        is_flag=True,
+        help="Let every process send to every group, a member or not (not vector, fast, slow, relative).  "
+        "[default: to its own groups]",
+    )(function)
+    return click.option(
+        "--at-once",
+        type=int,
+        default=None,
+        metavar="N",
+        help="Largest number of groups that one message goes to (not vector, fast, slow, relative).  "
+        "[default: 1; 2 to explore]",
+    )(function)
+
+
 def settings_option(function: F) -> F:
     """The protocols' own options."""
     for name, text in reversed(flags().items()):

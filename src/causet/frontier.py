@@ -1,0 +1,131 @@
+"""Frontiers: causal order where groups overlap. What a message says of its past, and what a reader waits for.
+
+A message is addressed to one or more groups, and in each of them its process numbers it: 1, 2, 3, … A reader
+reads one or more groups; nobody need read where it writes. A process keeps
+
+    K   for every group with messages in its past, the frontier: entries (process → number) that cover these
+        messages. A message covers what its own frontier of the group covers, and the previous one of its
+        process there
+    S   for every group the largest number of each process that was ever stamped, seen, or read in a frontier:
+        what K covers
+
+and a message carries K. So:
+
+    stamp   The message carries all of K. Then, in each of its groups, K is this message alone.
+    saw     What is at or below S adds nothing, for K covers it. In the groups of the message, K loses every
+            entry that the message's own frontier covers, and gains the message; in all other groups K gains
+            the message's entries.
+    reader  It delivers a message when it has delivered the previous one of the process in each of the
+            message's groups that it reads, and, of the groups that it reads, all that the frontier covers.
+            What is in groups that it does not read is not waited for.
+
+A reader waits for exactly the messages in the past that are addressed to it, through whatever groups the past
+ran: never early, and never later than necessary. Without S, what a process has covered before would come back
+with every message of somebody who has not: entries would pile up, for every run of a producer that restarts.
+
+    >>> shop, bank = Frontier("shop"), Frontier("bank")
+    >>> order = shop.stamp(["orders"])
+    >>> bank.saw("shop", *order)
+    >>> payment = bank.stamp(["payments"])
+    >>> payment
+    Stamped(numbers={'payments': 1}, past={'orders': {'shop': 1}})
+    >>> list(needs("bank", *payment, reads={"orders", "payments"}))
+    [(('shop', 'orders'), 1)]
+    >>> list(needs("bank", *payment, reads={"payments"}))
+    []
+
+Groups and processes may be anything that can be a key. Standard library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+
+Group = TypeVar("Group")
+Process = TypeVar("Process")
+
+
+class Stamped(NamedTuple):
+    """What a message says of itself and of its past."""
+
+    numbers: dict[Any, int]
+    """group → the number of the message there"""
+    past: dict[Any, dict[Any, int]]
+    """group → process → number: the frontier"""
+
+
+class Frontier(Generic[Group, Process]):
+    """What one process knows of the past of its next message."""
+
+    __slots__ = ("covered", "frontier", "process")
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.frontier: dict[Group, dict[Process, int]] = {}
+        """K. Its maps are never changed, but replaced: messages share them."""
+        self.covered: dict[Group, dict[Process, int]] = {}
+        """S"""
+
+    def next_number(self, group: Group) -> int:
+        """The number that the next message has in a group."""
+        return self.covered.get(group, {}).get(self.process, 0) + 1
+
+    def stamp(self, groups: Iterable[Group]) -> Stamped:
+        """The next message, to these groups."""
+        numbers = {group: self.next_number(group) for group in groups}
+        past = dict(self.frontier)
+        for group, number in numbers.items():
+            self._alone(group, number)
+        return Stamped(numbers, past)
+
+    def _alone(self, group: Group, number: int) -> None:
+        self.frontier[group] = {self.process: number}
+        self._cover(group, self.process, number)
+
+    def saw(
+        self, process: Process, numbers: Mapping[Group, int], past: Mapping[Group, Mapping[Process, int]]
+    ) -> None:
+        """A message was delivered here: what is stamped from now on comes after it."""
+        new = {group: number for group, number in numbers.items() if not self.covers(group, process, number)}
+        for group, number in new.items():
+            known = past.get(group, {})
+            kept = {p: n for p, n in self.frontier.get(group, {}).items() if n > known.get(p, 0)}
+            self.frontier[group] = kept | {process: number}
+        for group, entries in past.items():
+            if group not in new:
+                self._add(group, entries)
+        for group, number in new.items():
+            self._cover(group, process, number)
+        for group, entries in past.items():
+            for p, n in entries.items():
+                self._cover(group, p, n)
+
+    def _add(self, group: Group, entries: Mapping[Process, int]) -> None:
+        more = {p: n for p, n in entries.items() if not self.covers(group, p, n)}
+        if more:
+            self.frontier[group] = self.frontier.get(group, {}) | more
+
+    def covers(self, group: Group, process: Process, number: int) -> bool:
+        """Whether a message is known to be in the past, by K."""
+        return number <= self.covered.get(group, {}).get(process, 0)
+
+    def _cover(self, group: Group, process: Process, number: int) -> None:
+        known = self.covered.setdefault(group, {})
+        known[process] = max(number, known.get(process, 0))
+
+
+def needs(
+    process: Process,
+    numbers: Mapping[Group, int],
+    past: Mapping[Group, Mapping[Process, int]],
+    reads: Container[Group],
+) -> Iterator[tuple[tuple[Process, Group], int]]:
+    """What a reader of these groups waits for: of each (process, group), that this number is delivered."""
+    for group, entries in past.items():
+        if group in reads:
+            for p, n in entries.items():
+                yield (p, group), n
+    for group, number in numbers.items():
+        if group in reads and number > 1:
+            yield (process, group), number - 1
