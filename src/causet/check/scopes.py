@@ -138,7 +138,8 @@ def scopes_for(
             label = f"{shape}; {nulls} null message{'s' if nulls != 1 else ''} at any time"
             found_scopes.append(Named(f"{label}, {CLOSING_ROUNDS} null rounds at the end", base))
         else:
-            several_at_once = f"messages to up to {several} groups" if kind.opens else ""
+            most = min(several, sum(not group.parts for group in system.groups))
+            several_at_once = f"messages to up to {most} groups" if kind.opens else ""
             anybody = "from any process" if opens else ""
             label = ", ".join(filter(None, (shape, several_at_once, anybody, options.in_words())))
             found_scopes.append(Named(label, base))

@@ -1,7 +1,6 @@
-"""Frontiers per group: causal order where groups overlap, as producers stamp it (`causet.frontier`).
+"""Frontiers per group: causal order where groups overlap (`causet.frontier`), as a protocol among the others.
 
-The rule is the one of `Stamper` and of `deliver`; here it is a protocol among the others, so that it is
-explored and compared. Groups are open: a sender need not be a member of the groups that it sends to, and a
+Groups are open: a sender need not be a member of the groups that it sends to, and a
 message can go to several groups at once (`Group.parts`), and is delivered once. A process that is a member of
 a group has delivered what it sends there at the send.
 
@@ -27,7 +26,7 @@ Entries = Mapping[int, Mapping[int, int]]
 
 class Frontiers(Protocol):
     name = "frontiers"
-    title = "frontiers per group: open groups that overlap (what Stamper and deliver do)"
+    title = "frontiers per group, for open groups that overlap (causet's own)"
     PROMISES = Promises(early=True)
     counts = "entries of frontiers, and numbers"
     grouped = True
