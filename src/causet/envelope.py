@@ -23,6 +23,7 @@ from causet.rcclock import TICKS_PER_MS, RcTime
 
 TYPE, HEARTBEAT = "causet.message", "causet.heartbeat"
 VERSION_NAME, PROCESS, DOMAIN = "causalversion", "causalprocess", "causaldomain"
+GROUPS, NUMBERS = "causalgroups", "causalnumbers"
 VERSION = 2
 """Of the envelope's extensions."""
 MOST_SEQUENCE = 2**53 - 1

@@ -16,6 +16,8 @@ POLICIES = (WAIT, FLAG, DIVERT)
 READ, CONFLICTS, DUPLICATES, HEARTBEATS = "read", "conflicts", "duplicates", "heartbeats"
 OUTCOMES = (DELIVERED, FLAGGED, LATE, DIVERTED, CONFLICTS, DUPLICATES, HEARTBEATS)
 """What can become of a row that is no longer held, as the books count it."""
+COPIES, UNREAD = "copies", "unread"
+"""Of messages to several readers, those beyond the first of each; and messages that have no reader."""
 REFUSED = "refused"
 """The diverted rows that are not messages."""
 SKIPPED = "skipped"

@@ -6,9 +6,10 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from causet.delivery import Conflict, Delivered, Delivery
+from causet.delivery import ALL, Conflict, Delivered, Delivery
 from causet.kernels.streams import holding
 from causet.kernels.streams.holding import Holding
+from causet.kernels.streams.keys import key_of
 from causet.status import LATE, POLICIES, STATUSES
 from tests.helpers.held_messages import messages
 
@@ -72,6 +73,7 @@ class Kernel:
         self.holding = module.Holding.empty()
         self.policy, self.patience = POLICIES.index(policy), patience
         self.places: list[Message] = []
+        self.names: dict[bytes, str] = {}
         self.store: dict[tuple[int], tuple[bytes]] = {}
         self.duplicates = self.conflicts = 0
 
@@ -80,6 +82,8 @@ class Kernel:
         marks = [each[3] for each in batch]
         taken = messages((("r", *each[:3]) for each in batch), len(self.places), marks)
         self.places.extend(batch)
+        for source, _, causes, _ in batch:
+            self.names |= {key_of("r", ALL, name): name for name in (source, *causes)}
         outcome = self.holding.step(
             taken,
             self.module.Marks(InMemory(self.store), self.holding.marks),
@@ -91,9 +95,8 @@ class Kernel:
         self.conflicts += len(outcome.conflicts)
         assert not len(outcome.selfish) and not len(outcome.forgotten) and not len(outcome.far)
         missing: dict[int, dict[str, int]] = {}
-        for turn, which, number in outcome.missing:
-            source, _, causes, _ = self.places[outcome.place[turn]]
-            name = source if which < 0 else list(causes)[which]
+        for turn, stream, number in outcome.missing:
+            name = self.names[stream]
             mine = missing.setdefault(turn, {})
             mine[name] = max(number, mine.get(name, 0))
         return [

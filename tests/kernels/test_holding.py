@@ -15,6 +15,7 @@ from causet.delivery import AHEAD, REMEMBERED, Delivery
 from causet.kernels.streams import holding
 from causet.kernels.streams.holding import MOST_CLAIMS, MOST_ISLANDS, Outcome
 from causet.status import DIVERTED, FLAGGED, LATE, POLICIES, STATUSES
+from tests.helpers.grouped import compare_groups
 from tests.helpers.held_messages import messages
 from tests.helpers.holding import InMemory, Kernel, Message, compare, compare_circles, pasts_of
 
@@ -96,6 +97,20 @@ def test_the_kernel_does_what_the_engine_does_with_thousands_of_streams(policy: 
         compare(policy, seed)
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_of_messages_to_groups_the_kernel_does_what_the_engine_does(policy: str) -> None:
+    seen = set[str]().union(*(compare_groups(policy, seed) for seed in range(150)))
+    also = {"wait": set[str](), "flag": {FLAGGED, LATE}, "divert": {DIVERTED}}
+    assert seen == {"delivered", *also[policy]}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("policy", POLICIES)
+def test_of_messages_to_groups_it_does_so_in_thousands_of_streams(policy: str) -> None:
+    for seed in range(1000, 5000):
+        compare_groups(policy, seed)
+
+
 def test_messages_in_a_circle_are_flagged_all_the_same() -> None:
     circles = [compare_circles(seed) for seed in range(120)]
     assert any(circles)
@@ -137,14 +152,14 @@ def test_receivers_do_not_wait_for_each_other(of: Any = holding) -> None:
     assert sorted(outcome.waited) == [0, 1, 1]
 
 
-def test_domains_do_not_wait_for_each_other_and_number_for_themselves(of: Any = holding) -> None:
+def test_groups_do_not_wait_for_each_other_and_number_for_themselves(of: Any = holding) -> None:
     rows: list[Row] = [("r", "a", 1, {}), ("r", "a", 1, {}), ("r", "b", 1, {"a": 1}), ("r", "b", 1, {"a": 2})]
     held = of.Holding.empty()
-    taken = messages(rows)._replace(domain=pa.array(["x", "y", "y", "x"]))
+    taken = messages(rows)._replace(group=pa.array(["x", "y", "y", "x"]))
     outcome = held.step(taken, of.Marks(InMemory(), held.marks), 0, 0, FAR_BACK)
     assert sorted(outcome.place) == [0, 1, 2] and outcome.duplicates == 0
     assert list(outcome.index) == [0, 1, 2], "one receiver, one order"
-    taken = messages([("r", "a", 2, {})], 4)._replace(domain=pa.array(["x"]))
+    taken = messages([("r", "a", 2, {})], 4)._replace(group=pa.array(["x"]))
     outcome = held.step(taken, of.Marks(InMemory(), held.marks), 1, 0, FAR_BACK)
     assert list(outcome.place) == [4, 3] and len(held) == 0
 

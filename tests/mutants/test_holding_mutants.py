@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.grouped import compare_groups
 from tests.helpers.holding import compare, compare_circles
 from tests.helpers.mutating import Change, modules
 from tests.helpers.poisoned import check
+from tests.helpers.readers import check_waiting
 from tests.kernels import test_holding
+from tests.streams import test_readers
 from tests.streams.test_poisoned_deliver import (
     test_a_clock_that_is_set_back_does_not_prolong_patience,
     test_a_forged_number_of_another_source_is_a_conflict_with_the_first_that_came,
@@ -27,6 +30,9 @@ MODULES = (
     "streams.keys",
     "streams.memory",
     "streams.holding",
+    "messages.links",
+    "messages.taken",
+    "messages.routes",
     "streams.bucket",
 )
 SEEDS, FEW = 60, 6
@@ -37,6 +43,12 @@ RULES = [
     if name.startswith("test_") and "of" in getattr(test_holding, name).__annotations__
 ]
 """Each a test of one rule, of a module."""
+READERS = [
+    getattr(test_readers, name)
+    for name in vars(test_readers)
+    if name.startswith("test_") and "of" in getattr(test_readers, name).__annotations__
+]
+"""The same, each of a stream with readers."""
 DEAR = ("bounded", "fingerprints", "invented")
 """In the names of those that take many messages: the others are tried before them."""
 RULES.sort(key=lambda rule: any(word in rule.__name__ for word in DEAR))
@@ -50,7 +62,8 @@ TOLD = (
 
 
 def mutant(module: str, line: str, becomes: str, rule: str) -> Any:
-    return pytest.param(Change(f"streams.{module}", line, becomes), id=rule)
+    place = module if "." in module else f"streams.{module}"
+    return pytest.param(Change(place, line, becomes), id=rule)
 
 
 MUTANTS = [
@@ -88,14 +101,14 @@ MUTANTS = [
     mutant("release", "        if claimed[row]:", "        if False:", "a named one is late"),
     mutant(
         "release",
-        "            drags = drags or overdue[row]\n",
-        "            drags = overdue[row]\n",
+        "drags = drags or overdue[row] or",
+        "drags = overdue[row] or",
         "those before it of its own source go along",
     ),
     mutant(
         "release",
-        "rows.stream[row + 1] != rows.stream[row]:\n            drags = False",
-        "False:\n            drags = False",
+        "rows.stream[row + 1] != rows.stream[row]:\n                drags = False",
+        "False:\n                drags = False",
         "only those of its own source go along",
     ),
     mutant(
@@ -113,7 +126,7 @@ MUTANTS = [
     mutant("release", "            return BEHIND", "            return FREE", "what moves is waited for"),
     mutant(
         "release",
-        "                claimed[other] = True",
+        "                claimed[head[other]] = True",
         "                pass",
         "a held one that is named is late in the same step",
     ),
@@ -228,17 +241,150 @@ MUTANTS = [
     ),
     mutant(
         "holding",
-        "self.touched[held.stream[left]] = now",
+        "self.touched[held.stream[found.order]] = now",
         "self.touched[held.stream[left[counts]]] = now",
         "a diverted id is remembered",
     ),
     mutant(
         "holding",
-        "duplicate[at[seen]], forgotten[at[seen]] = True, False",
-        "pass",
+        "            known[at[seen]] = True\n",
+        "",
         "a known one in a closed hole is a duplicate",
     ),
-    mutant("keys", "if messages.domain is not None:", "if False:", "domains number for themselves"),
+    mutant("keys", "if messages.group is None:", "if True:", "groups number for themselves"),
+    mutant("keys", "if messages.cause_group is None:", "if True:", "causes are of their own groups"),
+    mutant(
+        "block",
+        "self.cause_number, self.number[mine], self.number[parts] - 1",
+        "self.cause_number, self.number[mine], 0 * self.number[parts]",
+        "a message waits for the previous one in each of its groups",
+    ),
+    mutant(
+        "block",
+        "self.cause_number, self.number[mine], self.number[parts] - 1",
+        "self.cause_number, 0 * self.number[mine], self.number[parts] - 1",
+        "a message is delivered in all of its groups at once",
+    ),
+    mutant(
+        "block",
+        "sizes = np.diff(self.cause_begin)[head]",
+        "sizes = np.diff(self.cause_begin)",
+        "what names itself in another of its groups is refused",
+    ),
+    mutant(
+        "release",
+        "                claimed[head[other]] = True",
+        "                claimed[other] = True",
+        "what is named in any of its groups is late in the same step",
+    ),
+    mutant(
+        "release",
+        "drags = drags or overdue[row] or forced[head[row]] != NONE",
+        "drags = drags or overdue[row]",
+        "a message leaves with what stands before it in each of its groups",
+    ),
+    mutant(
+        "release",
+        "forced[row], forced[head[row]] = row, head[row]",
+        "forced[row] = row",
+        "what stands before it in any of its groups goes along",
+    ),
+    mutant(
+        "release",
+        "if unmet[at] and head[row] == row:",
+        "if unmet[at]:",
+        "what is missing is named once",
+    ),
+    mutant(
+        "holding",
+        "late = of_messages(mark_late(rows, self._delivered(), self._claims()), head)",
+        "late = mark_late(rows, self._delivered(), self._claims())",
+        "what was named in any of its groups is late",
+    ),
+    mutant(
+        "holding",
+        "fresh, duplicate, conflict = _as_one(fresh, duplicate, conflict, head)",
+        "pass",
+        "one that is new in one group and known in another is in conflict",
+    ),
+    mutant(
+        "holding",
+        "left = found.order[held.part[found.order] == 0]",
+        "left = found.order",
+        "a message leaves once, whatever its groups",
+    ),
+    mutant(
+        "holding",
+        "int((duplicate & (new.part == 0)).sum())",
+        "int(duplicate.sum())",
+        "a duplicate counts once, whatever its groups",
+    ),
+    mutant(
+        "holding",
+        "far = ~selfish & of_messages(new.number > self.top[new.stream] + AHEAD, head)",
+        "far = ~selfish & (new.number > self.top[new.stream] + AHEAD)",
+        "a message that is too far in one of its groups is refused whole",
+    ),
+    mutant(
+        "memory",
+        "return int(len(self.part) - self.part.sum())",
+        "return len(self.part)",
+        "a message is held once, whatever its groups",
+    ),
+    mutant(
+        "messages.links",
+        "    return Causes(\n        begins(_kept(causes.begin, keep)),",
+        "    keep[:] = True\n    return Causes(\n        begins(_kept(causes.begin, keep)),",
+        "what is in other groups is not waited for",
+    ),
+    mutant(
+        "messages.links",
+        "    if numbers.group is None or not settings.routed:",
+        "    if True:",
+        "nor the previous one there",
+    ),
+    mutant(
+        "messages.links",
+        "differ = _differ(listed, (found.begin, found.name)) & grouped & ~found.bad",
+        "differ = np.zeros(count, np.bool_)",
+        "groups and numbers agree",
+    ),
+    mutant(
+        "messages.links",
+        "odd[lone] = found.number[found.begin[lone]] != sequence[lone]",
+        "pass",
+        "sequence and number agree",
+    ),
+    mutant(
+        "messages.links",
+        "alone = groups_of(table, settings).filter(pa.array(~grouped))",
+        "alone = _same(ALL, count).filter(pa.array(~grouped))",
+        "a domain is a group",
+    ),
+    mutant(
+        "messages.routes",
+        "pairs = np.unique(np.repeat(owner, sizes) * max(len(names), 1) + reader)",
+        "pairs = np.repeat(owner, sizes) * max(len(names), 1) + reader",
+        "a reader of several groups gets a message once",
+    ),
+    mutant(
+        "messages.routes",
+        "aside = np.flatnonzero(odd)",
+        "aside = np.flatnonzero(odd & False)",
+        "what has no groups is diverted",
+    ),
+    mutant(
+        "messages.routes",
+        "unread = int((~read & ~odd).sum())",
+        "unread = 0",
+        "messages without a reader are counted",
+    ),
+    mutant(
+        "messages.routes",
+        "len(rows) + unread - count, unread)",
+        "len(rows) - count, unread)",
+        "copies are counted",
+    ),
     mutant(
         "marks",
         "range(len(self.sizes) - 1, -1, -1)",
@@ -271,57 +417,51 @@ MUTANTS = [
         "pass",
         "the end of the input is after all that came",
     ),
-    mutant("bucket", "bad &= ~beats", "beats &= ~bad", "a heartbeat is not refused"),
-    mutant("bucket", "self._counts[HEARTBEATS] += taken.heartbeats", "pass", "heartbeats are counted"),
+    mutant("messages.taken", "bad &= ~beats", "beats &= ~bad", "a heartbeat is not refused"),
+    mutant("bucket", "self._counts[HEARTBEATS] += found.heartbeats", "pass", "heartbeats are counted"),
     mutant("bucket", "self._counts[DIVERTED] += len(problems)", "pass", "refused rows are counted"),
     mutant("bucket", "self._counts[CONFLICTS] += len(conflicts)", "pass", "conflicts are counted"),
     mutant("bucket", "self._counts[DUPLICATES] += outcome.duplicates", "pass", "duplicates are counted"),
-    mutant("bucket", "problems[row] = faults[row].as_py()", "pass", "a row with a fault is refused"),
+    mutant("messages.taken", "problems[row] = faults[row].as_py()", "pass", "a row with a fault is refused"),
     mutant("bucket", 'blocked += ", which was diverted"', "pass", "a diverted cause is named as such"),
     mutant(
-        "bucket",
-        "receiver, name = receivers_of(table, settings), processes_of(table, settings)",
-        "receiver, name = receivers_of(table, settings), text_column(table.column(settings.source))",
+        "messages.taken",
+        "processes_of(table, settings).fill_null",
+        "in_one_piece(table.column(settings.source)).cast(pa.large_string()).fill_null",
         "messages are known by their process",
     ),
     mutant(
-        "bucket",
+        "messages.links",
         "for name in (*names, settings.source):",
         "for name in (*names, settings.causes):",
         "and else by the source",
     ),
     mutant(
-        "bucket",
+        "messages.links",
         "for name in (*names, settings.source):",
         "for name in (settings.source,):",
         "or by another column",
     ),
     mutant(
-        "bucket",
+        "messages.links",
         "found = pc.coalesce(found, text_column(table.column(name)))",
         "found = pc.coalesce(text_column(table.column(name)), found)",
         "the first column counts",
     ),
     mutant(
         "bucket",
-        "name = processes_of(row, self.settings)[0].as_py()",
-        "name = row.column(self.settings.source)[0].as_py()",
-        "what is waited for is a process's",
-    ),
-    mutant(
-        "bucket",
-        "names, causes = processes_of(table, settings), causes_of(table, settings)",
-        "names, causes = text_column(table.column(settings.source)), causes_of(table, settings)",
+        "self._process = processes_of(table, settings)",
+        "self._process = table.column(settings.source)",
         "what is missing is a process's",
     ),
     mutant(
-        "bucket",
+        "messages.taken",
         "sourceless = table.column(settings.source).is_null().to_numpy()",
-        "sourceless = name.is_null().to_numpy(zero_copy_only=False)",
+        "sourceless = nameless & False",
         "who has no source is refused",
     ),
-    mutant("bucket", "        if odd:\n", "        if False:\n", "another version is refused"),
-    mutant("bucket", '("1", "2", "None")]', '("2", "None")]', "version 1 is read"),
+    mutant("messages.taken", "    if odd:\n", "    if False:\n", "another version is refused"),
+    mutant("messages.taken", '("1", "2", "None")]', '("2", "None")]', "version 1 is read"),
     mutant(
         "bucket",
         "        table = table.append_column(lacking, pa.nulls(table.num_rows, pa.string()))\n",
@@ -329,7 +469,10 @@ MUTANTS = [
         "what an earlier release read has fewer columns",
     ),
     mutant(
-        "bucket", "named = bad & ~unreadable", "named = bad & unreadable", "only a readable number is noted"
+        "messages.taken",
+        "named = bad & ~(nameless | sourceless | numberless)",
+        "named = bad & (nameless | sourceless | numberless)",
+        "only a readable number is noted",
     ),
     mutant(
         "holding",
@@ -355,9 +498,13 @@ def survives(made: dict[str, Any]) -> bool:
     compare_all(range(FEW), module)
     for rule in RULES:
         rule(module)
+    for check_readers in READERS:
+        check_readers(made)
     for seed in range(POISONED):
         check(seed, ("wait", "flag", "divert")[seed % 7 % 3], made)
     compare_all(range(FEW, SEEDS), module)
+    for seed in range(FEW, SEEDS):
+        check_waiting(seed, of=made)
     return True
 
 
@@ -365,6 +512,7 @@ def compare_all(seeds: range, module: Any) -> None:
     for seed in seeds:
         for policy in ("wait", "flag", "divert"):
             compare(policy, seed, module)
+            compare_groups(policy, seed, module)
         compare_circles(seed, module)
 
 

@@ -424,7 +424,7 @@ merges("[self.bound, self.lowest]", "[self.lowest, self.bound]", "state is saved
 merges("            self.number += 1\n", "", "a segment has a number of its own", "streams.state")
 merges("self._store.removeKey((old,))", "pass", "a segment goes with its last row", "streams.state")
 merges(
-    "places[order] = (self.number << SEGMENT_BITS) + np.arange(len(order))",
+    "places[new] = (self.number << SEGMENT_BITS) + which.reshape(-1)",
     "pass",
     "rows are found where they are kept",
     "streams.state",

@@ -300,5 +300,5 @@ def test_a_state_of_another_version_is_refused(
     monkeypatch.undo()
     write_files(tmp_path / "more", messages, 100)
     (tmp_path / "more/00000.jsonl").rename(tmp_path / "in/more.jsonl")
-    with pytest.raises(Exception, match="state of version 7, and this release reads version 2"):
+    with pytest.raises(Exception, match="state of version 7, and this release reads version 3"):
         streamed(spark, tmp_path, deliver(missing="wait", by="receiver", buckets=4))

@@ -19,6 +19,7 @@ from causet.cli.shared.streams import (
     write_report,
 )
 from causet.errors import BadInput, printable
+from causet.readers import read_readers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +54,17 @@ def _lost(_context: object, _option: object, texts: tuple[str, ...]) -> list[tup
     help="How long a message waits under flag and divert, such as 10m; the end of the input ends it too, "
     "unless with --follow.",
 )
-@click.option("--by", metavar="COLUMN", help="Column with the receiver.  [default: one receiver, `all`]")
+@click.option(
+    "--readers",
+    metavar="FILE|each",
+    help="YAML or JSON file with a map from each reader to the groups that it reads; or `each`, which makes "
+    "every group a reader of its own.  [default: one reader, `all`, of every group]",
+)
+@click.option(
+    "--by",
+    metavar="COLUMN",
+    help="Column with the receiver, where messages are numbered per receiver instead of per group.",
+)
 @click.option(
     "--parent",
     metavar="COLUMN",
@@ -87,6 +98,7 @@ def deliver(
     options: Options,
     missing: str,
     patience: str | None,
+    readers: str | None,
     by: str | None,
     parent: str | None,
     lost: list[tuple[str, int]],
@@ -95,24 +107,27 @@ def deliver(
 ) -> int:
     """Deliver messages in causal order: each after everything that caused it, and no later than that.
 
-    SOURCE is a file or folder of JSON Lines or Parquet, with the columns source, sequence and causaldeps (or
-    deps, packed), and causalprocess or process where a source has several runs, or with --parent; or
-    kafka://host:port/topic, with CloudEvents in binary or structured mode. SINK is a folder, or such a topic;
-    it gets every input column plus
+    SOURCE is a file or folder of JSON Lines or Parquet, with the columns of the envelope: source,
+    causalprocess, causalnumbers and causaldeps (or process, numbers and deps, packed; or a sequence where all
+    are to one group), or with --parent; or kafka://host:port/topic, with CloudEvents in binary or structured
+    mode. SINK is a folder, or such a topic; it gets every input column plus
 
     \b
-      receiver   whose message it is
+      receiver   the reader that gets it
       index      0, 1, 2, … for each receiver: the order
       status     delivered, flagged (patience ended), late (a missing cause, come after all)
       waited     seconds between arrival and delivery
-      missing    for flagged ones, the causes that had not come: process → number
+      missing    for flagged ones, the causes that had not come: group → process → number
 
+    With --readers, each reader gets every message to its groups once, in causal order across all of them;
+    what was sent to several groups is in all of them at once. Messages that no reader reads are counted.
     Messages that are diverted, and what is not a message or cannot be read, go to SINK-diverted, with the
     problem. Duplicates are delivered once. Run again, the command goes on where it ended, however it ended.
 
     \b
     Examples:
-      causet deliver messages.jsonl delivered --missing wait --by receiver
+      causet deliver messages.jsonl delivered --missing wait
+      causet deliver messages.jsonl delivered --missing wait --readers readers.yaml
       causet deliver inbox delivered --missing flag --patience 10m --by tenant --checkpoint state --follow
       causet deliver events delivered --missing divert --patience 1m --parent causationid
       causet deliver kafka://localhost:9092/orders kafka://localhost:9092/delivered --missing wait --follow
@@ -122,6 +137,7 @@ def deliver(
     transform = make_transform(  # refuses bad settings before Spark is started
         missing=missing,
         patience=patience,
+        readers=None if readers is None else read_readers(readers),
         by=by,
         parent=parent,
         horizon=horizon,
@@ -137,7 +153,9 @@ def deliver(
     share = result.count("caused") / taken if parent is not None and taken else None
     if options.as_json:
         found = {
-            **summary(result, ("delivered", "flagged", "late", "diverted", "refused", "duplicates")),
+            **summary(
+                result, ("delivered", "flagged", "late", "diverted", "refused", "duplicates", "unread")
+            ),
             "blocked": blocked,
             "came_elsewhere": [
                 dict(zip(("message", "missed_by", "came_for"), each, strict=True)) for each in elsewhere
@@ -172,7 +190,8 @@ def _elsewhere(result: Result, spark: SparkSession) -> list[tuple[str, str, str]
 def _print(
     result: Result, share: float | None, blocked: str | None, elsewhere: list[tuple[str, str, str]]
 ) -> None:
-    say(summary_line(result, ("flagged", "late", "diverted", "refused", "conflicts", "duplicates")))
+    counts = ("flagged", "late", "diverted", "refused", "conflicts", "duplicates", "unread")
+    say(summary_line(result, counts))
     if share is not None:
         say(f"{share:.0%} of the messages name a cause; the others wait for nothing")
     if result.books.held:

@@ -182,7 +182,7 @@ def summary(result: Result, counts: Sequence[str]) -> dict[str, Any]:
     }
 
 
-WORDS = {"refused": "not messages", "duplicates": "duplicates dropped"}
+WORDS = {"refused": "not messages", "duplicates": "duplicates dropped", "unread": "without a reader"}
 """How counts are called, if not by their names."""
 
 

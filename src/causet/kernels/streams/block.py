@@ -2,6 +2,10 @@
 
 The rows of the messages themselves are not here: a message knows its `place`, which is the caller's to
 understand.
+
+A message that is addressed to several groups has a number in each, and takes a row for each: the first is its
+*head*, the others are *parts*. A head waits for what its parts wait for, and a part for its head, so that all
+of them leave together; only the head counts as a message.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from causet.kernels.streams.sorting import ascending
 
 
 class Messages(NamedTuple):
-    """Messages as they come."""
+    """Messages as they come; the parts of each behind its head, without causes."""
 
     receiver: pa.Array
     name: pa.Array
@@ -28,8 +32,12 @@ class Messages(NamedTuple):
     place: Array
     mark: Array
     """a fingerprint of id and payload"""
-    domain: pa.Array | None = None
-    """within which the source numbers its messages, where that is not the receiver alone"""
+    group: pa.Array | None = None
+    """within which the source numbers its messages; None where all are of one"""
+    cause_group: pa.Array | None = None
+    """of each cause; None where it is that of its message"""
+    part: Array | None = None
+    """for each row whether it is a part; None where there is none"""
 
 
 class Block(NamedTuple):
@@ -40,6 +48,8 @@ class Block(NamedTuple):
     receiver: Array
     arrival: Array
     place: Array
+    part: Array
+    """1 for a part, 0 for a head"""
     cause_begin: Array
     cause_stream: Array
     cause_number: Array
@@ -55,6 +65,7 @@ class Block(NamedTuple):
             self.receiver[rows],
             self.arrival[rows],
             self.place[rows],
+            self.part[rows],
             begin,
             self.cause_stream[causes],
             self.cause_number[causes],
@@ -66,13 +77,50 @@ class Block(NamedTuple):
         joined = Block(*(np.concatenate(each) for each in zip(self, other, strict=True)))
         return joined._replace(cause_begin=begin).taken(ascending(joined.stream, joined.number))
 
-    def selfish(self) -> Array:
-        """Which messages depend on themselves or on a later one of their own stream."""
-        owners = np.repeat(np.arange(len(self.stream)), np.diff(self.cause_begin))
-        bad = (self.cause_stream == self.stream[owners]) & (self.cause_number >= self.number[owners])
+    def heads(self) -> Array:
+        """For each row the head of its message."""
+        rows = np.arange(len(self.stream))
+        parts = np.flatnonzero(self.part)
+        if len(parts):
+            heads = np.flatnonzero(self.part == 0)
+            heads = heads[np.argsort(self.place[heads])]
+            rows[parts] = heads[np.searchsorted(self.place[heads], self.place[parts])]
+        return rows
+
+    def selfish(self, head: Array) -> Array:
+        """Which rows are of messages that depend on themselves or on a later one of one of their streams."""
+        rows = np.arange(len(self.stream))
+        sizes = np.diff(self.cause_begin)[head]
+        owners, begin = np.repeat(rows, sizes), begins(sizes)
+        causes = np.arange(begin[-1]) + np.repeat(self.cause_begin[:-1][head] - begin[:-1], sizes)
+        bad = (self.cause_stream[causes] == self.stream[owners]) & (
+            self.cause_number[causes] >= self.number[owners]
+        )
         found = np.zeros(len(self.stream), np.bool_)
         found[owners[bad]] = True
-        return found
+        return of_messages(found, head)
+
+    def linked(self, head: Array) -> Block:
+        """The same, in which each part waits for its head, and each head for those before its parts."""
+        parts = np.flatnonzero(self.part)
+        if not len(parts):
+            return self
+        mine = head[parts]
+        owner = np.repeat(np.arange(len(self.stream)), np.diff(self.cause_begin))
+        owner = np.concatenate([owner, parts, mine])
+        stream = np.concatenate([self.cause_stream, self.stream[mine], self.stream[parts]])
+        number = np.concatenate([self.cause_number, self.number[mine], self.number[parts] - 1])
+        order = np.argsort(owner, kind="stable")
+        begin = begins(np.bincount(owner, minlength=len(self.stream)))
+        return self._replace(cause_begin=begin, cause_stream=stream[order], cause_number=number[order])
+
+
+def of_messages(flags: Array, head: Array) -> Array:
+    """For each row whether one of its message has the flag."""
+    found = np.zeros(len(flags), np.bool_)
+    found[head[flags]] = True
+    whole: Array = found[head]
+    return whole
 
 
 def begins(sizes: Array) -> Array:

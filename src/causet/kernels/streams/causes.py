@@ -90,7 +90,7 @@ def _scanned(column: pa.Array, scan: Any) -> Causes:
     number = np.empty(most // 4 + 1, np.int64)
     bad = np.zeros(len(column), np.bool_)
     count = scan(offsets, data, there, begin, start, end, number, bad)
-    name_offsets, name_data = _copied(data, start[:count], end[:count])
+    name_offsets, name_data = copied(data, start[:count], end[:count])
     names = pa.Array.from_buffers(
         pa.large_string(), count, [None, pa.py_buffer(name_offsets), pa.py_buffer(name_data)]
     )
@@ -103,7 +103,7 @@ def text_buffers_of(column: pa.Array) -> tuple[Array, Array]:
 
 
 @njit(cache=True)
-def _copied(data: Array, start: Array, end: Array) -> tuple[Array, Array]:
+def copied(data: Array, start: Array, end: Array) -> tuple[Array, Array]:
     offsets = np.zeros(len(start) + 1, np.int64)
     for i in range(len(start)):
         offsets[i + 1] = offsets[i] + end[i] - start[i]

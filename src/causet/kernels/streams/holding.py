@@ -16,7 +16,7 @@ from numba import njit
 
 from causet.delivery import AHEAD
 from causet.kernels.arrays import Array
-from causet.kernels.streams.block import Block, Messages
+from causet.kernels.streams.block import Block, Messages, of_messages
 from causet.kernels.streams.delivered import close_holes, delivered_after, forget_islands, is_delivered
 from causet.kernels.streams.keys import KEY, digests, encoded, stream_keys
 from causet.kernels.streams.marks import Marks, positions
@@ -46,8 +46,8 @@ class Outcome:
     status: Array
     waited: Array
     """ms since they came"""
-    missing: list[tuple[int, int, int]]
-    """(which of those that leave, which of its causes or NOWHERE for the previous of its stream, number)"""
+    missing: list[tuple[int, bytes, int]]
+    """which of those that leave lacks which message: the key of its stream, and its number"""
     duplicates: int
     selfish: Array
     """places of messages that depend on themselves or on a later one of their own stream"""
@@ -80,33 +80,43 @@ class Holding(Memory):
             receiver,
             np.full(len(stream), now),
             messages.place,
+            np.zeros(len(stream), np.int64) if messages.part is None else messages.part.astype(np.int64),
             messages.cause_begin,
             cause_stream,
             messages.cause_number,
         )
-        selfish = new.selfish()
-        far = ~selfish & (new.number > self.top[new.stream] + AHEAD)
+        head = new.heads()
+        selfish = new.selfish(head)
+        far = ~selfish & of_messages(new.number > self.top[new.stream] + AHEAD, head)
         fine = ~(selfish | far)
+        new = new.linked(head)
         fresh, duplicate, conflict = self._distinguish(new, messages.mark, fine, marks)
-        forgotten = duplicate & (new.number <= self.closed[new.stream])
+        if messages.part is not None:
+            fresh, duplicate, conflict = _as_one(fresh, duplicate, conflict, head)
+        forgotten = duplicate & of_messages(duplicate & (new.number <= self.closed[new.stream]), head)
         duplicate &= ~forgotten
         if forgotten.any():  # it may be known all the same, by its fingerprint
             at = np.flatnonzero(forgotten)
             seen, _ = marks.known(self.stream_key[new.stream[at]], new.number[at])
-            duplicate[at[seen]], forgotten[at[seen]] = True, False
+            known = np.zeros(len(head), np.bool_)
+            known[at[seen]] = True
+            known = of_messages(known, head)
+            duplicate |= known
+            forgotten &= ~known
         accepted = new.taken(fresh)
         np.maximum.at(self.top, accepted.stream, accepted.number)
         held = self._held().joined(accepted)
-        rows = self._rows_of(held)
+        rows, head = self._rows_of(held), held.heads()
         overdue = held.arrival <= overdue_since
-        late = mark_late(rows, self._delivered(), self._claims())
-        found = release(rows, self._delivered(), policy, overdue, late, self._lost())
-        left = found.order
+        late = of_messages(mark_late(rows, self._delivered(), self._claims()), head)
+        found = release(rows, self._delivered(), policy, overdue, late, self._lost(), head)
+        left = found.order[held.part[found.order] == 0]
         status = found.status[left]
         index = np.full(len(left), NOWHERE, np.int64)
         counts = status != DIVERTED
         index[counts] = _number_within(held.receiver[left[counts]], self.next_index)
-        self.touched[held.stream[left]] = now
+        self.touched[held.stream[found.order]] = now
+        missing = self._missing(held, found, left)
         self._remember(held, rows, found, now, forget_before)
         marks.add(self.stream_key, self.top, accepted.stream, accepted.number, messages.mark[fresh])
         self.marks = marks.sizes
@@ -117,12 +127,9 @@ class Holding(Memory):
             index,
             status,
             now - held.arrival[left],
-            _missing(held, found),
-            int(duplicate.sum()),
-            messages.place[selfish],
-            messages.place[forgotten],
-            messages.place[far],
-            messages.place[conflict],
+            missing,
+            int((duplicate & (new.part == 0)).sum()),
+            *(messages.place[each & (new.part == 0)] for each in (selfish, forgotten, far, conflict)),
         )
 
     def _remember(
@@ -247,12 +254,18 @@ class Holding(Memory):
         wanted = np.frombuffer(key, f"S{KEY}")[0]
         return bool(((self.noted_key == wanted) & (self.noted_number == number)).any())
 
-    def oldest_blocked(self) -> tuple[int, int, int]:
-        """Of the held messages that wait for something that is not here, the oldest: its number among them,
-        which of its causes that is (NOWHERE for the previous of its stream), and the number it waits for."""
-        rows = self._rows_of(self._held())
-        row, which, number = first_blocked(rows, self._delivered(), self.arrival, self._lost())
-        return int(row), int(which), int(number)
+    def oldest_blocked(self) -> tuple[int, bytes, int]:
+        """Of the held messages that wait for something that is not here, the oldest: its row; and what it
+        waits for, the key of its stream and its number."""
+        held = self._held()
+        row, stream, number = first_blocked(
+            self._rows_of(held), self._delivered(), self.arrival, self._lost(), held.heads()
+        )
+        return int(row), self.key_of(int(stream)), int(number)
+
+    def key_of(self, stream: int) -> bytes:
+        """The key of a stream."""
+        return self._keys(np.array([stream]))[0]
 
     def is_delivered(self, stream: Array, number: Array) -> Array:
         """For each (stream, number) whether it was delivered."""
@@ -266,6 +279,25 @@ class Holding(Memory):
         return bool(
             stream[0] >= 0 and (self.is_delivered(stream, numbers)[0] or self._is_held(stream, numbers)[0])
         )
+
+    def _missing(self, held: Block, found: Released, left: Array) -> list[tuple[int, bytes, int]]:
+        """What messages left without, see `Outcome`."""
+        turn = np.empty(len(held.stream), np.int64)
+        turn[left] = np.arange(len(left))
+        rows, causes = found.missing_row, found.missing_cause
+        own = causes == NOWHERE
+        # The first cause stands for that of a row that has none, and is not taken.
+        stream, number = (np.append(each, 0)[causes] for each in (held.cause_stream, held.cause_number))
+        stream, number = (
+            np.where(own, held.stream[rows], stream),
+            np.where(own, held.number[rows] - 1, number),
+        )
+        return list(zip(turn[rows].tolist(), self._keys(stream), number.tolist(), strict=True))
+
+    def _keys(self, stream: Array) -> list[bytes]:
+        """The keys of streams; numpy would drop the zeros at the end of one by itself."""
+        whole = self.stream_key[stream].tobytes()
+        return [whole[at : at + KEY] for at in range(0, len(whole), KEY)]
 
     def _known(self, messages: Messages) -> tuple[Array, Array, Array]:
         """The streams of the messages, their receivers, and the streams of their causes, by number; those
@@ -287,14 +319,9 @@ def _number_within(receiver: Array, next_index: Array) -> Array:
     return index
 
 
-def _missing(held: Block, found: Released) -> list[tuple[int, int, int]]:
-    """What messages left without, see `Outcome`."""
-    turn = np.empty(len(held.stream), np.int64)
-    turn[found.order] = np.arange(len(found.order))
-    missing = []
-    for row, cause in zip(found.missing_row.tolist(), found.missing_cause.tolist(), strict=True):
-        own = cause == NOWHERE
-        number = held.number[row] - 1 if own else held.cause_number[cause]
-        which = NOWHERE if own else cause - held.cause_begin[row]
-        missing.append((int(turn[row]), int(which), int(number)))
-    return missing
+def _as_one(fresh: Array, duplicate: Array, conflict: Array, head: Array) -> tuple[Array, Array, Array]:
+    """The same for whole messages: one that is new in one group and known in another is in conflict."""
+    new = np.zeros(len(head), np.bool_)
+    new[fresh] = True
+    conflict = of_messages(conflict, head) | (of_messages(duplicate, head) & of_messages(new, head))
+    return fresh[~conflict[fresh]], duplicate & ~conflict, conflict

@@ -11,6 +11,7 @@ from hashlib import blake2b
 import numpy as np
 import pyarrow as pa
 
+from causet.delivery import ALL
 from causet.kernels.arrays import Array
 from causet.kernels.names import combined
 from causet.kernels.streams.block import Messages
@@ -31,12 +32,9 @@ def encoded(strings: pa.Array) -> tuple[Array, list[str]]:
     return coded.indices.to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary.to_pylist()
 
 
-def key_of(receiver: str, domain: str | None, name: str) -> bytes:
-    """The key of the stream of a source, for a receiver and within a domain."""
-    owner = digests([receiver])
-    if domain is not None:
-        owner = combined(owner, digests([domain]))
-    found: bytes = combined(owner, digests([name])).tobytes()
+def key_of(receiver: str, group: str, name: str) -> bytes:
+    """The key of the stream of a process, for a receiver and within a group."""
+    found: bytes = combined(combined(digests([receiver]), digests([group])), digests([name])).tobytes()
     return found
 
 
@@ -45,16 +43,25 @@ def stream_keys(
 ) -> tuple[Array, Array, Array]:
     """Streams of messages and of their causes: the keys of the distinct ones, the keys of their names alone,
     and for each message and then for each cause which of these it is."""
-    owner, owner_keys = receivers, digests(receiver_names)
-    if messages.domain is not None:
-        domains, domain_names = encoded(messages.domain)
-        owners, owner = _distinct_pairs(receivers, domains, len(receiver_names), len(domain_names))
-        owner_keys = combined(owner_keys[owners[0]], digests(domain_names)[owners[1]])
-    owner = np.concatenate([owner, np.repeat(owner, np.diff(messages.cause_begin))])
+    sizes = np.diff(messages.cause_begin)
+    groups, group_names = _groups(messages, sizes)
+    receivers = np.concatenate([receivers, np.repeat(receivers, sizes)])
+    owners, owner = _distinct_pairs(receivers, groups, len(receiver_names), len(group_names))
+    owner_keys = combined(digests(receiver_names)[owners[0]], digests(group_names)[owners[1]])
     names, distinct = encoded(pa.concat_arrays([messages.name, messages.cause_name]))
     pairs, which = _distinct_pairs(owner, names, len(owner_keys), len(distinct))
     name_keys = digests(distinct)[pairs[1]]
     return combined(owner_keys[pairs[0]], name_keys), name_keys, which
+
+
+def _groups(messages: Messages, sizes: Array) -> tuple[Array, list[str]]:
+    """The groups of messages and then of their causes, as numbers of names; and these."""
+    if messages.group is None:
+        return np.zeros(len(messages.number) + len(messages.cause_number), np.int64), [ALL]
+    if messages.cause_group is None:
+        groups, names = encoded(messages.group)
+        return np.concatenate([groups, np.repeat(groups, sizes)]), names
+    return encoded(pa.concat_arrays([messages.group, messages.cause_group]))
 
 
 def _distinct_pairs(

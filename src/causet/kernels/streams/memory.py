@@ -74,6 +74,7 @@ class Memory:
     receiver: Array
     arrival: Array
     place: Array
+    part: Array
     cause_begin: Array
     cause_stream: Array
     cause_number: Array
@@ -87,7 +88,7 @@ class Memory:
 
     def __len__(self) -> int:
         """How many messages are held."""
-        return len(self.number)
+        return int(len(self.part) - self.part.sum())
 
     def _delivered(self) -> Delivered:
         return Delivered(self.prefix, self.begin, self.low, self.high, self.since)

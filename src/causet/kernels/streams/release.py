@@ -60,6 +60,8 @@ class Batch(NamedTuple):
     """for each row whether a message that named it did not wait for it any longer"""
     unmet: Array
     """for each threshold whether its row left without it"""
+    head: Array
+    """for each row the head of its message: itself, if it is not a part"""
 
 
 AT, FIRST, NEXT = 0, 1, 2
@@ -105,16 +107,16 @@ def _look_forced(
 
 @njit(cache=True)
 def _leaves_without(
-    begin: Array, needs: Array, status: Array, claimed: Array, unmet: Array, row: int
+    begin: Array, needs: Array, status: Array, claimed: Array, unmet: Array, head: Array, row: int
 ) -> bool:
-    """Whether a row leaves before all its thresholds are met: those are marked, and their rows claimed."""
+    """Whether a row leaves before all its thresholds are met: these are marked, and the messages claimed."""
     found = False
     for at in range(begin[row], begin[row + 1]):
         other = needs[at]
         if other in (ABSENT, LOST) or (other >= 0 and status[other] in (HELD, DIVERTED)):
             found = unmet[at] = True
             if other >= 0:
-                claimed[other] = True
+                claimed[head[other]] = True
     return found
 
 
@@ -127,7 +129,7 @@ def _run(batch: Batch, some_lost: bool, order: Array, done: int) -> int:
     cycle, which honest sources do not make, one of them has to begin.
     """
     # An array of a tuple costs a reference each time it is named, so they are named once.
-    rows, (begin, needs), status, forced, claimed, unmet = batch
+    rows, (begin, needs), status, forced, claimed, unmet, head = batch
     count = len(status)
     watch = np.full((count, 3), NONE, np.int64)
     looks = NONE  # the first of the rows to look at; to begin with, all that are held
@@ -162,13 +164,13 @@ def _run(batch: Batch, some_lost: bool, order: Array, done: int) -> int:
                 stuck += 1
             if stuck == count:
                 return ends
-            order[ends] = stuck
+            order[ends] = head[stuck]
             ends += 1
         row = order[done]
         done += 1
         status[row] = DELIVERED
         exact = not some_lost and forced[row] != row  # then all its thresholds are met
-        if not exact and _leaves_without(begin, needs, status, claimed, unmet, row):
+        if not exact and _leaves_without(begin, needs, status, claimed, unmet, head, row):
             status[row] = FLAGGED
         if claimed[row]:
             status[row] = LATE
@@ -176,17 +178,21 @@ def _run(batch: Batch, some_lost: bool, order: Array, done: int) -> int:
 
 
 @njit(cache=True)
-def _force(rows: Rows, status: Array, overdue: Array, forced: Array) -> bool:
-    """Force the rows whose patience ended, and those before them in their streams, whose order is kept.
-    Returns whether there are any."""
-    found = drags = False
-    for row in range(len(status) - 1, -1, -1):
-        if row + 1 < len(status) and rows.stream[row + 1] != rows.stream[row]:
-            drags = False
-        if status[row] == HELD:
-            drags = drags or overdue[row]
-            if drags:
-                forced[row], found = row, True
+def _force(rows: Rows, status: Array, overdue: Array, forced: Array, head: Array) -> bool:
+    """Force the rows whose patience ended, and those before them in their streams, whose order is kept; each
+    with all rows of its message. Returns whether there are any."""
+    found = False
+    more = True
+    while more:
+        more = drags = False
+        for row in range(len(status) - 1, -1, -1):
+            if row + 1 < len(status) and rows.stream[row + 1] != rows.stream[row]:
+                drags = False
+            if status[row] == HELD:
+                drags = drags or overdue[row] or forced[head[row]] != NONE
+                if drags and forced[row] == NONE:
+                    forced[row], forced[head[row]] = row, head[row]
+                    found = more = True
     for row in range(1, len(status)):
         if forced[row] == NONE and rows.stream[row - 1] == rows.stream[row]:
             forced[row] = forced[row - 1]
@@ -196,10 +202,10 @@ def _force(rows: Rows, status: Array, overdue: Array, forced: Array) -> bool:
 @njit(cache=True)
 def _divert(batch: Batch, overdue: Array, order: Array, ends: int) -> int:
     """Divert the rows whose patience ended. `order` goes on with them; returns where it ends."""
-    _, (begin, needs), status, _, claimed, unmet = batch
+    _, (begin, needs), status, _, claimed, unmet, head = batch
     for row in range(len(status)):
         if overdue[row] and status[row] == HELD:
-            _leaves_without(begin, needs, status, claimed, unmet, row)
+            _leaves_without(begin, needs, status, claimed, unmet, head, row)
             status[row] = DIVERTED
             order[ends] = row
             ends += 1
@@ -208,22 +214,29 @@ def _divert(batch: Batch, overdue: Array, order: Array, ends: int) -> int:
 
 @njit(cache=True)
 def _missing(batch: Batch, order: Array) -> tuple[Array, Array]:
-    """The thresholds that rows left without, in the order in which these left: rows and causes."""
-    rows, (begin, _), _, _, _, unmet = batch
+    """The thresholds that messages left without, in the order in which these left: rows and causes. Those of
+    parts are those of their heads too."""
+    rows, (begin, _), _, _, _, unmet, head = batch
     count = unmet.sum()
     row_of, cause_of = np.empty(count, np.int64), np.empty(count, np.int64)
     ends = 0
     for row in order if count else order[:0]:
         for at in range(begin[row], begin[row + 1]):
-            if unmet[at]:
+            if unmet[at] and head[row] == row:
                 row_of[ends], cause_of[ends] = row, cause_at(rows, row, at)
                 ends += 1
-    return row_of, cause_of
+    return row_of[:ends], cause_of[:ends]
 
 
 @njit(cache=True)
 def release(
-    rows: Rows, delivered: Delivered, policy: int, overdue: Array, claimed: Array, lost: Given
+    rows: Rows,
+    delivered: Delivered,
+    policy: int,
+    overdue: Array,
+    claimed: Array,
+    lost: Given,
+    head: Array,
 ) -> Released:
     """Release what is free; then deal with what is overdue as the policy says.
 
@@ -234,11 +247,11 @@ def release(
     thresholds = thresholds_of(rows, delivered, lost)
     status, forced = np.zeros(count, np.int8), np.full(count, NONE, np.int64)
     unmet = np.zeros(len(thresholds.row), np.bool_)
-    batch = Batch(rows, thresholds, status, forced, claimed, unmet)
+    batch = Batch(rows, thresholds, status, forced, claimed, unmet, head)
     order = np.empty(count, np.int64)
     some_lost = len(lost.stream) > 0
     ends = _run(batch, some_lost, order, 0)
-    if policy == FLAG and _force(rows, status, overdue, forced):
+    if policy == FLAG and _force(rows, status, overdue, forced, head):
         ends = _run(batch, some_lost, order, ends)
     if policy == DIVERT:
         ends = _divert(batch, overdue, order, ends)

@@ -131,20 +131,23 @@ def mark_late(rows: Rows, delivered: Delivered, claims: Given) -> Array:
 
 
 @njit(cache=True)
-def first_blocked(rows: Rows, delivered: Delivered, arrival: Array, lost: Given) -> tuple[int, int, int]:
-    """The oldest row that waits for something that is not here: (row, which cause or NONE, number)."""
+def first_blocked(
+    rows: Rows, delivered: Delivered, arrival: Array, lost: Given, head: Array
+) -> tuple[int, int, int]:
+    """The oldest message that waits for something that is not here: its row; and of what it waits for, the
+    stream and the number."""
     thresholds = thresholds_of(rows, delivered, lost)
-    found = which = NONE
+    found = stream = NONE
     number = 0
     for row in range(len(rows.stream)):
-        if found != NONE and arrival[row] >= arrival[found]:
+        if head[row] != row or (found != NONE and arrival[row] >= arrival[found]):
             continue
         for at in range(thresholds.begin[row], thresholds.begin[row + 1]):
             if thresholds.row[at] == ABSENT:
                 found, cause = row, cause_at(rows, row, at)
-                which = NONE if cause == NONE else cause - rows.cause_begin[row]
+                stream = rows.stream[row] if cause == NONE else rows.cause_stream[cause]
                 number = rows.number[row] - 1 if cause == NONE else rows.cause_number[cause]
                 break
     if found == NONE and len(rows.stream):  # they wait for each other
-        found, number = 0, rows.number[0] - 1
-    return found, which, number
+        found, stream, number = head[0], rows.stream[head[0]], rows.number[head[0]] - 1
+    return found, stream, number

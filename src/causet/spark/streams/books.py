@@ -1,9 +1,11 @@
 """The books of a stream: what came in, and what became of it.
 
-    held before + read = delivered + flagged + late + diverted + conflicts + duplicates + heartbeats + held
+    held before + read + copies
+        = delivered + flagged + late + diverted + conflicts + duplicates + heartbeats + unread + held
 
 `read` is counted where rows are read, everything else where their fate is decided. A run whose books do not
-balance has lost or duplicated something.
+balance has lost or duplicated something. Where there are several readers, `copies` are the further ones of
+messages that have more than one, and `unread` the messages that have none.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from causet.status import OUTCOMES, READ
+from causet.status import COPIES, OUTCOMES, READ, UNREAD
 
 OBSERVED = "causet"
 """The name of the metrics that a query reports for every batch."""
@@ -36,7 +38,8 @@ class Books:
 
     @property
     def balance(self) -> bool:
-        return self.held_before + self._count(READ) == sum(map(self._count, OUTCOMES)) + self.held
+        came = self.held_before + self._count(READ) + self._count(COPIES)
+        return came == sum(map(self._count, (*OUTCOMES, UNREAD))) + self.held
 
     def _count(self, name: str) -> int:
         return self.counts.get(name, 0)
@@ -45,14 +48,17 @@ class Books:
         return {
             "held_before": self.held_before,
             READ: self._count(READ),
-            **{name: self._count(name) for name in OUTCOMES},
+            COPIES: self._count(COPIES),
+            **{name: self._count(name) for name in (*OUTCOMES, UNREAD)},
             "held": self.held,
             "unreadable_files": self.unreadable_files,
             "balance": self.balance,
         }
 
     def __str__(self) -> str:
-        fates = [f"{name} {self._count(name):,}" for name in OUTCOMES if self._count(name)]
+        fates = [f"{name} {self._count(name):,}" for name in (*OUTCOMES, UNREAD) if self._count(name)]
         equal = "=" if self.balance else "≠"
         left = f"held before {self.held_before:,} + read {self._count(READ):,}"
+        if self._count(COPIES):
+            left += f" + copies {self._count(COPIES):,}"
         return f"{left} {equal} {' + '.join([*fates, f'held {self.held:,}'])}"

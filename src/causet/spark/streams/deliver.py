@@ -2,8 +2,9 @@
 
     rows → cut by bucket → [ what is held and delivered: state ] → rows
 
-A receiver (the value of the column `by`) is a causal domain of its own, and lives in one of `buckets`: the
-unit of parallelism is the receiver. Each bucket remembers what was delivered, which is a number per source,
+A receiver is one of the `readers`, which get the messages to the groups that they read, or a value of the
+column `by`. It has an order of its own, and lives in one of `buckets`: the unit of parallelism is the
+receiver. Each bucket remembers what was delivered, which is a number per source,
 and the messages that are held, their rows in segments that are only read again when one of them leaves.
 
 Time is the time of the batch, which Spark writes down before it runs one: a batch that is run again after a
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,24 +29,21 @@ from causet.durations import milliseconds
 from causet.envelope import DOMAIN, MOST_SEQUENCE
 from causet.errors import BadInput, quote
 from causet.kernels.streams.holding import Holding
+from causet.readers import ALL, Given, Readers, readers_of
 from causet.spark.columns import quoted
 from causet.spark.streams.books import OBSERVED
-from causet.spark.streams.bucket import (
-    ADDED,
-    ALL,
-    COUNTS,
-    NUMBER,
-    RECEIVER,
-    Bucket,
-    Settings,
-    receivers_of,
-)
+from causet.spark.streams.bucket import COUNTS, Bucket
 from causet.spark.streams.held import how_many_held
-from causet.spark.streams.message_columns import (
+from causet.spark.streams.messages.columns import (
     column_of_version,
+    columns_of_groups,
     columns_of_identity,
     columns_of_order,
+    is_late,
 )
+from causet.spark.streams.messages.links import receivers_of
+from causet.spark.streams.messages.routes import Route
+from causet.spark.streams.messages.settings import ADDED, NUMBER, RECEIVER, Settings
 from causet.spark.streams.pack import (
     BUCKET,
     ENDED,
@@ -60,7 +58,7 @@ from causet.spark.streams.pack import (
 )
 from causet.spark.streams.parquet import Messages, buckets_of
 from causet.spark.streams.state import ROWS_OF_SEGMENT, SEGMENT, Holder, as_blobs, use_rocks
-from causet.status import POLICIES, READ, WAIT
+from causet.status import COPIES, POLICIES, READ, UNREAD, WAIT
 
 BUCKETS = 64
 CHUNK_BYTES = 1 << 28
@@ -89,18 +87,24 @@ def deliver(
     strict: bool = False,
     most_bytes: int | None = None,
     ends: DataFrame | None = None,
+    readers: Given | DataFrame = None,
 ) -> Deliver:
     """Deliver messages in causal order, for `messages.transform(deliver(…))`.
 
-    The messages have the columns `source`, `sequence` and `deps` (packed bytes or a map process → number) or
-    `causaldeps` (the same as JSON); or, with `parent`, the columns `id` and the one that `parent` names. The
-    process, under which messages are numbered, stands in `causalprocess` or in `process`; where that is null,
-    or there is no such column, it is the source.
+    The messages have the columns `source`, `numbers` (a map group → number) and `deps` (packed bytes or a map
+    group → process → number); or as JSON `causalnumbers` and `causaldeps`. Where all are to one group, a
+    `sequence` can stand for the numbers, and `deps` be a map process → number. With `parent`, they have the
+    columns `id` and the one that `parent` names. The process, under which messages are numbered, stands in
+    `causalprocess` or in `process`; where that is null, or there is no such column, it is the source.
 
     :param missing: what to do about a cause that does not come: `wait`, `flag` or `divert`.
     :param patience: for `flag` and `divert`, how long a message waits: `"10 minutes"`, or seconds. The end of
         a batch DataFrame ends it.
-    :param by: the column of the receiver; without it there is one receiver, `all`.
+    :param readers: who reads which groups: a map from each reader to its groups, or a DataFrame with the
+        columns `reader` and `group`; or `"each"`, which makes every group a reader of its own. Each reader
+        gets the messages to its groups, each once, in causal order across all of these groups. Without it
+        there is one reader, `all`, of every group.
+    :param by: the column of the receiver, where messages are numbered per receiver.
     :param horizon: how long to remember causes that were given up, and what was diverted; with `parent`, also
         the ids of delivered messages.
     :param buckets: the number of buckets of state, over which receivers are spread; fixed for a checkpoint.
@@ -115,13 +119,35 @@ def deliver(
         to then, patience has ended.
 
     Every row gets `receiver`, `index`, `status`, `waited`, `missing` and `problem`; a column of the input
-    that has one of these names is kept as `input_receiver`, and so on. Where there is a column
-    `causaldomain`, sources number their messages within each domain.
+    that has one of these names is kept as `input_receiver`, and so on. Messages without numbers by group are
+    of the one group that stands in the column `causaldomain`, or of `all`.
     """
     given_up = tuple((str(source), int(number)) for source, number in lost)
     return Deliver(
-        missing, patience, by, parent, horizon, buckets, most_held, given_up, strict, most_bytes, ends
+        missing,
+        patience,
+        by,
+        parent,
+        horizon,
+        buckets,
+        most_held,
+        given_up,
+        strict,
+        most_bytes,
+        ends,
+        readers_of(_pairs(readers) if isinstance(readers, DataFrame) else readers),
     )
+
+
+def _pairs(readers: DataFrame) -> dict[str, list[str]]:
+    """Readers from a DataFrame with a row for each group that one reads."""
+    for name in ("reader", "group"):
+        if name not in readers.columns:
+            raise BadInput(f'readers need the columns "reader" and "group"; {quote(name)} is missing')
+    found: dict[str, list[str]] = {}
+    for row in readers.select("reader", "group").collect():
+        found.setdefault(row["reader"], []).append(row["group"])
+    return found
 
 
 @dataclass(frozen=True)
@@ -139,6 +165,7 @@ class Deliver:
     strict: bool
     most_bytes: int | None
     ends: DataFrame | None
+    readers: Readers = field(default_factory=Readers)
 
     command = "deliver"
 
@@ -154,6 +181,12 @@ class Deliver:
             )
         if not 1 <= self.buckets <= 1 << 16:
             raise BadInput(f"buckets = {self.buckets}: there can be 1 to 65,536")
+        for name in ("by", "parent"):
+            if getattr(self, name) is not None and self.readers != Readers():
+                raise BadInput(
+                    f"readers cannot be used with {name} (--readers with --{name}): readers read groups, and "
+                    + ("the column names the receiver" if name == "by" else "ids with parents have none")
+                )
         for source, number in self.lost:
             if not 1 <= number <= MOST_SEQUENCE:
                 raise BadInput(f"lost = {source}:{number}: numbers are between 1 and {MOST_SEQUENCE}")
@@ -172,18 +205,20 @@ class Deliver:
         """The settings that cannot change for a checkpoint: patience needs a source of ticks, and the sources
         of a checkpoint are fixed."""
         policy = WAIT if self.missing == WAIT else "flag or divert"
-        return {"by": self.by, "parent": self.parent, "buckets": self.buckets, "missing": policy}
+        fixed = {"by": self.by, "parent": self.parent, "buckets": self.buckets, "missing": policy}
+        return {**fixed, "kind of readers": self.readers.kind}
 
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that may change from run to run, as JSON has them."""
         names = ("missing", "patience", "horizon", "lost", "strict", "most_bytes")
-        return {name: getattr(self, name) for name in names}
+        return {**{name: getattr(self, name) for name in names}, "readers": self.readers.as_json()}
 
     def changed(self, settings: Mapping[str, Any], ends: DataFrame | None = None) -> Deliver:
         """The same with other `settings`."""
         lost = tuple((source, number) for source, number in settings.get("lost", self.lost))
-        return replace(self, **{**settings, "lost": lost}, ends=ends)
+        readers = readers_of(settings.get("readers", self.readers))
+        return replace(self, **{**settings, "lost": lost, "readers": readers}, ends=ends)
 
     @property
     def columns(self) -> list[str]:
@@ -207,7 +242,7 @@ class Deliver:
         """The rows as blobs, for a sink that can write these."""
         whole, settings, renamed = self.settled(messages)
         found = _operator(_packed(whole, settings), settings, whole.rows.isStreaming, self.ends)
-        return Blobs(found.select(ROWS), Unpack(ROWS), _with_added(whole.rows.schema), renamed)
+        return Blobs(found.select(ROWS), Unpack(ROWS), _with_added(whole.rows.schema, settings), renamed)
 
     def settled(self, messages: DataFrame | Messages) -> tuple[Messages, Settings, dict[str, str]]:
         """The messages, with other names for columns that have the name of one that is added; the settings
@@ -218,6 +253,7 @@ class Deliver:
         source, sequence, causes = columns_of_order(rows, by, parent)
         text = by is not None and isinstance(rows.schema[by].dataType, T.StringType)
         numbered = parent is None and DOMAIN in rows.columns
+        numbers, groups = (None, None) if parent is not None else columns_of_groups(rows)
         patience, horizon = self._milliseconds()
         settings = Settings(
             policy=self.missing,
@@ -238,6 +274,10 @@ class Deliver:
             process=() if parent is not None else columns_of_identity(rows),
             version=column_of_version(rows),
             columns=tuple(rows.columns),
+            numbers=numbers,
+            groups=groups,
+            readers=self.readers,
+            grouped=numbers is not None and not is_late(rows, numbers),
         )
         return whole, settings, renamed
 
@@ -248,13 +288,20 @@ class Deliver:
 def _packed(messages: Messages, settings: Settings) -> DataFrame:
     """Messages, cut by bucket."""
     rows = messages.rows
+    if settings.routed:
+        return messages.packed(Route(settings), PACKED, rows, as_it_is, True)
     receiver = F.lit(ALL) if settings.by is None else F.col(quoted(settings.by)).cast("string")
     bucket = F.pmod(F.xxhash64(F.coalesce(receiver, F.lit(""))), F.lit(settings.buckets)).cast("int")
     extra = [receiver.alias(RECEIVER)] if settings.receiver == RECEIVER else []
-    if settings.parent is None and not isinstance(rows.schema[settings.sequence].dataType, T.LongType):
+    there = settings.parent is None and settings.sequence in rows.columns
+    if there and not isinstance(rows.schema[settings.sequence].dataType, T.LongType):
         extra.append(F.expr(f"try_cast({quoted(settings.sequence)} as bigint)").alias(NUMBER))
     by_spark = rows.select(bucket.alias(f"{OWN}bucket"), *extra, "*")
     return messages.packed(Pack(), PACKED, by_spark, WithBucket(settings), not extra)
+
+
+def as_it_is(rows: pa.RecordBatch, now: int) -> pa.RecordBatch:
+    return rows
 
 
 @dataclass(frozen=True)
@@ -329,16 +376,18 @@ class ToAll:
             yield packed_batch(list(range(self.buckets)), latest, [None] * self.buckets)
 
 
-def _with_added(schema: T.StructType) -> T.StructType:
+def _with_added(schema: T.StructType, settings: Settings) -> T.StructType:
     """The columns of messages with those that every message gets."""
     kept = [field for field in schema.fields if field.name not in ADDED and not field.name.startswith(OWN)]
+    by_process = T.MapType(T.StringType(), T.LongType())
+    by_group = T.MapType(T.StringType(), by_process)
     added = T.StructType(
         [
             T.StructField("receiver", T.StringType()),
             T.StructField("index", T.LongType()),
             T.StructField("status", T.StringType()),
             T.StructField("waited", T.DoubleType()),
-            T.StructField("missing", T.MapType(T.StringType(), T.LongType())),
+            T.StructField("missing", by_group if settings.grouped else by_process),
             T.StructField("problem", T.StringType()),
         ]
     )
@@ -369,7 +418,7 @@ class Deliverer(Holder):
         size = 0
         for row in rows:
             now = max(now, row[NOW])
-            bucket.was_read(row[READ])
+            bucket.was_read(row[READ], row[COPIES] or 0, row[UNREAD] or 0)
             if row[ENDED] is not None:
                 ended = max(ended or 0, row[ENDED])
             if row[ROWS] is not None:

@@ -15,16 +15,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from causet.kernels.streams.holding import Holding
-from causet.spark.streams.bucket import (
-    Settings,
-    Wanted,
-    causes_of,
-    domains_of,
-    processes_of,
-    receivers_of,
-)
+from causet.spark.streams.bucket import Links, Wanted
 from causet.spark.streams.merge.memory import NEVER, Memory
 from causet.spark.streams.merge.memory import VERSION as MERGE_VERSION
+from causet.spark.streams.messages.settings import Settings
 from causet.spark.streams.pack import from_blob
 from causet.spark.streams.state import ROW_MASK, SEGMENT_BITS, VERSION, check_version
 
@@ -99,30 +93,21 @@ def _of_bucket(holding: Holding, segments: dict[int, pa.Table], settings: Settin
     delivered = holding.is_delivered(holding.cause_stream, holding.cause_number)
     previous = holding.is_delivered(holding.stream, holding.number - 1)
     for at in np.argsort(holding.arrival, kind="stable").tolist():
+        if holding.part[at]:
+            continue
         place = int(holding.place[at])
-        row = segments[place >> SEGMENT_BITS].slice(place & ROW_MASK, 1)
-        process = processes_of(row, settings)[0].as_py()
-        number = int(holding.number[at])
-        causes = causes_of(row, settings)
-
-        receiver = receivers_of(row, settings)[0].as_py()
-        domains = domains_of(row, settings)
-        domain = None if domains is None else domains[0].as_py()
-
-        unmet: list[tuple[str, int, int]] = []
-        if not previous[at]:
-            unmet.append((process, number - 1, int(holding.stream[at])))
-        begin = int(holding.cause_begin[at])
-        for which in range(begin, int(holding.cause_begin[at + 1])):
+        links = Links(segments[place >> SEGMENT_BITS].slice(place & ROW_MASK, 1), settings)
+        unmet = [] if previous[at] else [(int(holding.stream[at]), int(holding.number[at]) - 1)]
+        for which in range(int(holding.cause_begin[at]), int(holding.cause_begin[at + 1])):
             if not delivered[which]:
-                name = causes.name[which - begin].as_py()
-                unmet.append((name, int(holding.cause_number[which]), int(holding.cause_stream[which])))
+                unmet.append((int(holding.cause_stream[which]), int(holding.cause_number[which])))
         waits = []
-        for name, which, stream in unmet:
-            wanted = Wanted(receiver, domain, name, which)
-            waits.append(Wait(wanted, (stream, which) in here, holding.is_noted(wanted.key(), which)))
-        message = process if settings.parent is not None else f"{process}:{number}"
-        yield Held(receiver, message, int(holding.arrival[at]), waits)
+        for stream, number in unmet:
+            wanted = links.wanted(0, holding.key_of(stream), number)
+            waits.append(Wait(wanted, (stream, number) in here, holding.is_noted(wanted.key(), number)))
+        own = links.wanted(0, holding.key_of(int(holding.stream[at])), int(holding.number[at]))
+        message = own.source if settings.parent is not None else f"{own.source}:{own.number}"
+        yield Held(own.receiver, message, int(holding.arrival[at]), waits)
 
 
 def came_elsewhere(spark: SparkSession, checkpoint: Path, wanted: Iterable[Wanted]) -> dict[Wanted, str]:

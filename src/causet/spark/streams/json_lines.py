@@ -13,10 +13,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from causet.envelope import PROCESS, VERSION_NAME
+from causet.envelope import DOMAIN, GROUPS, PROCESS, VERSION_NAME
+from causet.envelope import NUMBERS as IN_GROUPS
 from causet.errors import quote
 from causet.spark.columns import input_names, quoted
-from causet.spark.streams.bucket import MALFORMED
+from causet.spark.streams.messages.settings import LATE, MALFORMED
 from causet.spark.streams.pack import FAULT, OWN
 
 VALUE = "value"
@@ -30,11 +31,11 @@ MOST_SHOWN = 40
 """Characters of a value that is shown in a sentence."""
 KEY = "causet.key"
 """In the metadata of a column: its name in the lines, where that is another one."""
-TEXTS = frozenset({"source", PROCESS, "causaldeps", "causaltime", "causaldomain", "id", "type"})
+TEXTS = frozenset({"source", PROCESS, "causaldeps", "causaltime", DOMAIN, GROUPS, IN_GROUPS, "id", "type"})
 NUMBERS = frozenset({VERSION_NAME, "sequence", "rc", "r"})
-ALWAYS = (VERSION_NAME, PROCESS)
+ALWAYS = (VERSION_NAME, PROCESS, DOMAIN, GROUPS, IN_GROUPS)
 """Attributes that are read although no line had them when the query began: without them a message of another
-version, or of another run of its source, would be taken for something that it is not."""
+version, of another run of its source, or to other groups, would be taken for something that it is not."""
 _LINE, _RAW = f"{OWN}line", f"{OWN}raw"
 
 
@@ -65,7 +66,10 @@ def columns_in(lines: DataFrame) -> T.StructType:
 
 def with_identity(schema: T.StructType) -> T.StructType:
     """The columns, with those of `ALWAYS` that they lack before `malformed`."""
-    missing = [T.StructField(name, T.StringType()) for name in ALWAYS if name not in schema.names]
+    late = {LATE: True}
+    missing = [
+        T.StructField(name, T.StringType(), metadata=late) for name in ALWAYS if name not in schema.names
+    ]
     end = schema.names.index(MALFORMED) if MALFORMED in schema.names else len(schema.names)
     return T.StructType([*schema.fields[:end], *missing, *schema.fields[end:]])
 

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from causet.kernels.arrays import Array
-from causet.status import READ
+from causet.status import COPIES, READ, UNREAD
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -32,9 +32,10 @@ FAULT, SIZE = f"{OWN}fault", f"{OWN}size"
 """Why a row is not a message, where that was seen before the operator; and how many bytes it would take in
 the sink, where that has a limit."""
 BUCKET, ENDED, ROWS = "bucket", "ended", "rows"
-PACKED = f"{BUCKET} int, {ENDED} long, {READ} long, {ROWS} binary"
+PACKED = f"{BUCKET} int, {ENDED} long, {READ} long, {COPIES} long, {UNREAD} long, {ROWS} binary"
 """A blob of messages for one bucket. A row without a blob only reports that time passes; `ended` is the time
-up to which patience has ended. `read` counts the rows that a packer was given, once each."""
+up to which patience has ended. `read` counts the rows that a packer was given, once each; `copies` those that
+it made of them, for further readers; and `unread` those that have no reader."""
 
 
 def stretches(values: Array) -> list[tuple[int, int]]:
@@ -83,27 +84,39 @@ class Pack:
     def _cut(self, held: list[pa.RecordBatch]) -> pa.RecordBatch:
         table = pa.Table.from_batches(held)
         buckets = table.column(0).combine_chunks().to_numpy(zero_copy_only=False)
-        order = np.argsort(buckets, kind="stable")
-        cuts = stretches(buckets[order])
-        rows = table.drop_columns([table.column_names[0]])
-        if len(cuts) > 1:
-            rows = rows.take(pa.array(order))
-        blobs = [to_blob(rows.slice(begin, end - begin)) for begin, end in cuts]
-        where = [int(buckets[order[begin]]) for begin, _ in cuts]
+        where, blobs = cut(table.drop_columns([table.column_names[0]]), buckets)
         return packed_batch(where, None, blobs, table.num_rows)
 
 
+def cut(rows: pa.Table, buckets: Array) -> tuple[list[int], list[bytes]]:
+    """The buckets of rows, and the rows of each as a blob."""
+    order = np.argsort(buckets, kind="stable")
+    cuts = stretches(buckets[order])
+    if len(cuts) > 1:
+        rows = rows.take(pa.array(order))
+    blobs = [to_blob(rows.slice(begin, end - begin)) for begin, end in cuts]
+    return [int(buckets[order[begin]]) for begin, _ in cuts], blobs
+
+
 def packed_batch(
-    buckets: list[int], ended: int | None, blobs: Sequence[bytes | None], read: int = 0
+    buckets: list[int],
+    ended: int | None,
+    blobs: Sequence[bytes | None],
+    read: int = 0,
+    copies: int = 0,
+    unread: int = 0,
 ) -> pa.RecordBatch:
+    def once(count: int) -> pa.Array:
+        return pa.array([count, *([0] * len(buckets))][: len(buckets)], pa.int64())
+
     return pa.RecordBatch.from_arrays(
         [
             pa.array(buckets, pa.int32()),
             pa.array([ended] * len(buckets), pa.int64()),
-            pa.array([read, *([0] * len(buckets))][: len(buckets)], pa.int64()),
+            *map(once, (read, copies, unread)),
             pa.array(blobs, pa.binary()),
         ],
-        names=[BUCKET, ENDED, READ, ROWS],
+        names=[BUCKET, ENDED, READ, COPIES, UNREAD, ROWS],
     )
 
 

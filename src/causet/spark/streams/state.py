@@ -21,7 +21,7 @@ from causet.kernels.arrays import Array
 from causet.kernels.streams.marks import Store
 from causet.spark.streams.pack import OUT_BYTES, OUT_ROWS, from_blob, to_blob
 
-VERSION = 2
+VERSION = 3
 """Of the state of `deliver`. Any other version is refused."""
 HEAD = (
     T.StructType()
@@ -86,9 +86,9 @@ class Segments:
         segments of which no row is held any longer."""
         new = np.flatnonzero(places >> SEGMENT_BITS == self.number)
         if len(new):
-            order = new[np.argsort(places[new])]
-            self._store.updateValue((self.number,), (to_blob(self.taken(places[order])),))
-            places[order] = (self.number << SEGMENT_BITS) + np.arange(len(order))
+            kept, which = np.unique(places[new], return_inverse=True)  # a message may have several places
+            self._store.updateValue((self.number,), (to_blob(self.taken(kept)),))
+            places[new] = (self.number << SEGMENT_BITS) + which.reshape(-1)
             self.number += 1
         for old in np.setdiff1d(before >> SEGMENT_BITS, places >> SEGMENT_BITS).tolist():
             self._store.removeKey((old,))

@@ -18,7 +18,6 @@ from pyspark.sql import functions as F
 
 from causet.errors import BadInput, printable, quote
 from causet.spark.columns import quoted
-from causet.spark.streams.bucket import ADDED
 from causet.spark.streams.kafka import client as kafka_client
 from causet.spark.streams.kafka.client import (
     RETRY,
@@ -38,6 +37,7 @@ from causet.spark.streams.kafka.transaction import (
     producing,
     records,
 )
+from causet.spark.streams.messages.settings import ADDED
 from causet.spark.streams.pack import OWN, Blobs
 from causet.status import DIVERTED
 

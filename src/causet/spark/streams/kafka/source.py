@@ -47,7 +47,8 @@ from causet.spark.streams.pack import FAULT, SIZE
 FORMAT = "causet-kafka"
 ATTRIBUTES = (
     *("id", "source", "type", "sequence"),
-    *("causalversion", "causalprocess", "causaldomain", "causaldeps", "causaltime"),
+    *("causalversion", "causalprocess", "causaldomain", "causalgroups", "causalnumbers"),
+    *("causaldeps", "causaltime"),
 )
 PER_BATCH = 1_000_000
 Offsets = dict[str, Any]

@@ -283,12 +283,25 @@ def _shortened(missing: Mapping[str, Any], room: int) -> dict[str, Any]:
     """The missing causes that fit into `room` bytes, and how many are left out."""
     room -= 64
     found: dict[str, Any] = {}
-    for name, number in missing.items():
-        room -= len(json.dumps({name: number}))
+    left_out = 0
+    for group, name, number in _entries(missing):
+        room -= len(json.dumps({name: number} if group is None else {group: {name: number}}))
         if room < 0:
-            break
-        found[name] = number
-    return {**found, "…": f"{len(missing) - len(found)} more, left out for their size"}
+            left_out += 1
+        elif group is None:
+            found[name] = number
+        else:
+            found.setdefault(group, {})[name] = number
+    return {**found, "…": f"{left_out} more, left out for their size"}
+
+
+def _entries(missing: Mapping[str, Any]) -> Iterator[tuple[str | None, str, Any]]:
+    """Group, or None where there are no groups; process; number."""
+    for name, found in missing.items():
+        if isinstance(found, dict):
+            yield from ((name, process, number) for process, number in found.items())
+        else:
+            yield None, name, found
 
 
 def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:

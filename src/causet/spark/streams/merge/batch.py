@@ -21,7 +21,7 @@ from causet.spark.streams.merge.rows import (
     problem_with,
     problems,
 )
-from causet.spark.streams.message_columns import columns_of_identity
+from causet.spark.streams.messages.columns import columns_of_identity
 from causet.spark.streams.pack import FAULT, OWN
 from causet.status import BEAT, DELIVERED, DIVERTED
 

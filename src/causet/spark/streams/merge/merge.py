@@ -52,7 +52,7 @@ from causet.spark.streams.merge.rows import (
     with_times,
 )
 from causet.spark.streams.merge.slices import COUNTS, OUT, Merger
-from causet.spark.streams.message_columns import columns_of_identity
+from causet.spark.streams.messages.columns import columns_of_identity
 from causet.spark.streams.pack import OWN, Blobs
 from causet.spark.streams.parquet import Messages
 from causet.spark.streams.state import use_rocks

@@ -15,8 +15,8 @@ from causet.errors import BadInput, quote
 from causet.rcclock import FAR, largest_c
 from causet.rcclock import TICKS_PER_MS as MS
 from causet.spark.columns import quoted
-from causet.spark.streams.bucket import MALFORMED
-from causet.spark.streams.message_columns import column_of_version, columns_of_identity
+from causet.spark.streams.messages.columns import column_of_version, columns_of_identity
+from causet.spark.streams.messages.settings import MALFORMED
 from causet.spark.streams.pack import FAULT, OWN, SIZE
 
 POSITION, STATUS, PROBLEM = "position", "status", "problem"

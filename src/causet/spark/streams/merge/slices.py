@@ -25,7 +25,6 @@ from causet.kernels.arrays import Array
 from causet.kernels.streams.fingerprints import fingerprints, payload_columns
 from causet.kernels.streams.sorting import ascending
 from causet.spark.columns import INPUT
-from causet.spark.streams.bucket import processes_of
 from causet.spark.streams.merge.memory import (
     KEPT,
     NEVER,
@@ -47,6 +46,7 @@ from causet.spark.streams.merge.rows import (
     TOO_LARGE,
     problems,
 )
+from causet.spark.streams.messages.links import processes_of
 from causet.spark.streams.pack import FAULT, OWN, SIZE, from_blob, in_one_piece, stretches, text_column
 from causet.spark.streams.state import Holder, Segments, as_blobs, named_row
 from causet.status import (

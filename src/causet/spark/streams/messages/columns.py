@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from causet.envelope import PROCESS, VERSION_NAME
+from causet.envelope import GROUPS, NUMBERS, PROCESS, VERSION_NAME
 from causet.errors import BadInput, quote
-from causet.spark.streams.bucket import MALFORMED
+from causet.spark.streams.messages.settings import LATE, MALFORMED
 from causet.spark.streams.pack import FAULT, OWN, SIZE
 
 
@@ -57,14 +57,33 @@ def columns_of_order(messages: DataFrame, by: str | None, parent: str | None) ->
         need(parent, (T.StringType, T.ArrayType), "a string or a list of strings")
         return "id", "id", parent
     need("source", (T.StringType,), "a string")
-    need("sequence", (T.IntegralType, T.StringType), "a string or a 64-bit integer")
+    if columns_of_groups(messages)[0] is None or "sequence" in names:
+        need("sequence", (T.IntegralType, T.StringType), "a string or a 64-bit integer")
     if "deps" in names:
         return (
             "source",
             "sequence",
-            need("deps", (T.BinaryType, T.MapType), "packed bytes or a map process → number"),
+            need("deps", (T.BinaryType, T.MapType), "packed bytes or a map"),
         )
     if "causaldeps" in names:
         return "source", "sequence", need("causaldeps", (T.StringType,), "a JSON string")
     columns = f"{quote('deps')} or {quote('causaldeps')}"
     raise BadInput(f"messages need a column {columns}; there are {', '.join(theirs)}")
+
+
+def columns_of_groups(messages: DataFrame) -> tuple[str | None, str | None]:
+    """The columns of a message's numbers by group, and of its groups, as far as there are any."""
+    for numbers, groups, kinds in (
+        (NUMBERS, GROUPS, (T.StringType, T.MapType)),
+        ("numbers", "groups", (T.MapType,)),
+    ):
+        if numbers in messages.columns and isinstance(messages.schema[numbers].dataType, kinds):
+            there = groups in messages.columns
+            fits = there and isinstance(messages.schema[groups].dataType, T.StringType | T.ArrayType)
+            return numbers, groups if fits else None
+    return None, None
+
+
+def is_late(messages: DataFrame, name: str) -> bool:
+    """Whether a column was not there when the query began."""
+    return bool((messages.schema[name].metadata or {}).get(LATE))

@@ -1,0 +1,379 @@
+"""The pasts of messages to groups, read from the columns in which they come, without Python objects.
+
+    packed   bytes: 2; then for each group the length of its name (2), the name, how many entries it has (4),
+             and for each its number (8), the length of the process's name (2) and the name; integers are
+             little-endian, names UTF-8
+    map      group → process → number
+    string   the same map as JSON, as the envelope has it
+
+Each row can also have the flat form of `causes`, process → number: then the entries are of the one group
+that the message itself is addressed to.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numba import njit, uint64
+
+from causet.kernels.arrays import Array
+from causet.kernels.streams.block import begins
+from causet.kernels.streams.causes import HEADER, MOST, Causes, copied, read_causes, text_buffers_of
+from causet.model import is_text
+from causet.stamp import MOST_DEPS, MOST_SEQUENCE, PACKED_VERSION
+
+PACKED_GROUPS = PACKED_VERSION + 1
+"""The first byte of packed entries that have groups."""
+HERE = -1
+"""Stands for the start of a group's name where an entry is of the message's own group."""
+
+
+class Frontiers(NamedTuple):
+    begin: Array
+    """for each message where its entries begin; one more at the end"""
+    group: pa.Array | None
+    """of each entry; None where all are of the groups of their messages"""
+    name: pa.Array
+    number: Array
+    bad: Array
+    """for each message whether its entries cannot be read; it has none then"""
+
+
+class Scanned(NamedTuple):
+    """What a scanner found: of each entry the bounds of its group and name, and its number."""
+
+    begin: Array
+    bad: Array
+    group_start: Array
+    group_end: Array
+    start: Array
+    end: Array
+    number: Array
+
+
+def read_numbers(column: pa.Array) -> Causes:
+    """The numbers of messages in their groups: group → number, as a map or as JSON."""
+    return read_causes(column)
+
+
+def read_frontiers(column: pa.Array, own: pa.Array) -> Frontiers:
+    """The entries in a column of any of these types; `own` has the group of each message to one group."""
+    kind = column.type
+    if pa.types.is_map(kind):
+        if not pa.types.is_map(kind.item_type):
+            begin, name, number, bad = read_causes(column)
+            return Frontiers(begin, None, name, number, bad)
+        return _from_maps(column)
+    packed = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    data = column if packed else column.cast(pa.large_string())
+    found, raw = _scanned(data.cast(pa.large_binary()), _scan_packed if packed else _scan_text)
+    return _checked(found, raw, column, own)
+
+
+def _from_maps(column: pa.MapArray) -> Frontiers:
+    sizes = np.diff(column.offsets.to_numpy())
+    sizes[column.is_null().to_numpy(zero_copy_only=False)] = 0
+    first, last = column.offsets[0].as_py(), column.offsets[len(column)].as_py()
+    groups, entries = column.keys[first:last], column.items[first:last]
+    begin, name, number, bad = read_causes(entries)
+    owner = np.repeat(np.arange(len(column)), sizes)
+    odd = bad | np.asarray(entries.is_null()) | np.asarray(pc.equal(groups, ""))
+    damaged = np.zeros(len(column), np.bool_)
+    damaged[owner[odd]] = True
+    inner = np.diff(begin)
+    counts = np.bincount(owner, weights=inner, minlength=len(column)).astype(np.int64)
+    damaged |= counts > MOST_DEPS
+    keep = np.repeat(~damaged[owner], inner)
+    mask = pa.array(keep)
+    group = groups.cast(pa.large_string()).take(pa.array(np.repeat(np.arange(len(owner)), inner)))
+    return Frontiers(
+        begins(np.where(damaged, 0, counts)), group.filter(mask), name.filter(mask), number[keep], damaged
+    )
+
+
+def _scanned(column: pa.Array, scan: Any) -> tuple[Scanned, Array]:
+    offsets, data = text_buffers_of(column)
+    there = column.is_valid().to_numpy(zero_copy_only=False)
+    most = int(offsets[-1] - offsets[0]) // 4 + 1
+    bounds = [np.empty(most, np.int64) for _ in range(5)]
+    found = Scanned(np.zeros(len(column) + 1, np.int64), np.zeros(len(column), np.bool_), *bounds)
+    count = scan(offsets, data, there, found)
+    return Scanned(found.begin, found.bad, *(each[:count] for each in bounds)), data
+
+
+def _texts(data: Array, start: Array, end: Array) -> pa.Array:
+    offsets, raw = copied(data, start, end)
+    return pa.Array.from_buffers(
+        pa.large_string(), len(start), [None, pa.py_buffer(offsets), pa.py_buffer(raw)]
+    )
+
+
+def _checked(found: Scanned, data: Array, column: pa.Array, own: pa.Array) -> Frontiers:
+    """The entries as strings; rows that the scanner refused, or with invalid names or numbers, are looked at
+    again one by one."""
+    sizes = np.diff(found.begin)
+    owner = np.repeat(np.arange(len(column)), sizes)
+    wrong = (found.number < 1) | (found.number > MOST_SEQUENCE) | (found.end == found.start)
+    wrong |= (found.group_end == found.group_start) & (found.group_start != HERE)
+    grouped = found.group_start != HERE
+    names = _texts(data, found.start, found.end)
+    groups = _texts(data, found.group_start[grouped], found.group_end[grouped])
+    bad = found.bad.copy()
+    bad[owner[wrong]] = True
+    if not (_is_utf8(names) and _is_utf8(groups)):
+        bad[:] = True
+    odd = np.flatnonzero(bad)
+    if not len(odd):
+        return _joined(found.begin, grouped, groups, names, found.number, bad, owner, own)
+    keep = ~bad[owner]
+    again = [_one(column[row], found, data, row) for row in odd.tolist()]
+    lists = [[] if each is None else each for each in again]
+    new_sizes = np.where(bad, 0, sizes)
+    new_sizes[odd] = [len(each) for each in lists]
+    entries = [entry for each in lists for entry in each]
+    taken = np.argsort(
+        np.concatenate([owner[keep], np.repeat(odd, [len(each) for each in lists])]), kind="stable"
+    )
+    texts = _texts(data, found.start[keep], found.end[keep])
+    kept_groups = _texts(data, found.group_start[keep & grouped], found.group_end[keep & grouped])
+    mended = np.array([entry[0] is not None for entry in entries], np.bool_)
+    all_grouped = np.concatenate([grouped[keep], mended])
+    places = np.cumsum(all_grouped) - 1
+    all_groups = pa.concat_arrays(
+        [kept_groups, pa.array([entry[0] for entry in entries if entry[0] is not None], pa.large_string())]
+    )
+    all_names = pa.concat_arrays([texts, pa.array([entry[1] for entry in entries], pa.large_string())])
+    numbers = np.concatenate([found.number[keep], np.array([entry[2] for entry in entries], np.int64)])
+    refused = np.zeros(len(column), np.bool_)
+    refused[odd] = [each is None for each in again]
+    all_grouped = all_grouped[taken]
+    order = pa.array(places[taken][all_grouped])
+    begin = begins(new_sizes)
+    owner = np.repeat(np.arange(len(column)), new_sizes)
+    return _joined(
+        begin,
+        all_grouped,
+        all_groups.take(order),
+        all_names.take(pa.array(taken)),
+        numbers[taken],
+        refused,
+        owner,
+        own,
+    )
+
+
+def _joined(
+    begin: Array,
+    grouped: Array,
+    groups: pa.Array,
+    names: pa.Array,
+    numbers: Array,
+    bad: Array,
+    owner: Array,
+    own: pa.Array,
+) -> Frontiers:
+    """The entries, with the message's own group for those that name none."""
+    if not grouped.any():
+        return Frontiers(begin, None, names, numbers, bad)
+    if not grouped.all():
+        mine = own.take(pa.array(owner[~grouped]))
+        taken = np.empty(len(numbers), np.int64)
+        taken[grouped] = np.arange(len(groups))
+        taken[~grouped] = len(groups) + np.arange(len(mine))
+        groups = pa.concat_arrays([groups, mine]).take(pa.array(taken))
+    return Frontiers(begin, groups, names, numbers, bad)
+
+
+def _is_utf8(texts: pa.Array) -> bool:
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+Entry = tuple[str | None, str, int]
+
+
+def _one(value: Any, found: Scanned, data: Array, row: int) -> list[Entry] | None:
+    """The entries of one message, checked one by one; None if they cannot be read."""
+    try:
+        if pa.types.is_string(value.type) or pa.types.is_large_string(value.type):
+            entries = list(_of_json(json.loads(value.as_py())))
+        else:
+            entries = _of_packed(found, data, row)
+    except (ValueError, RecursionError, TypeError, AttributeError):
+        return None
+    fine = all(
+        (group is None or is_text(group)) and is_text(name) and type(number) is int
+        for group, name, number in entries
+    ) and all(1 <= number <= MOST_SEQUENCE for _, _, number in entries)
+    return entries if fine and len(entries) <= MOST_DEPS else None
+
+
+def _of_json(value: Any) -> Any:
+    """The entries of the flat or the grouped form; an exception if it is neither."""
+    if all(isinstance(each, dict) for each in value.values()):
+        for group, entries in value.items():
+            if not is_text(group):
+                raise ValueError(group)
+            for name, number in entries.items():
+                yield group, name, number
+    else:
+        for name, number in value.items():
+            yield None, name, number
+
+
+def _of_packed(found: Scanned, data: Array, row: int) -> list[Entry]:
+    if found.bad[row]:
+        raise ValueError(row)
+    entries: list[Entry] = []
+    for at in range(found.begin[row], found.begin[row + 1]):
+        group = None
+        if found.group_start[at] != HERE:
+            group = data[found.group_start[at] : found.group_end[at]].tobytes().decode()
+        name = data[found.start[at] : found.end[at]].tobytes().decode()
+        entries.append((group, name, int(found.number[at])))
+    return entries
+
+
+# ---------------------------------------------------------------- scanners
+
+
+@njit(cache=True, inline="always")
+def _number_at(data: Array, at: int) -> int:
+    value = uint64(0)
+    for byte in range(8):
+        value |= uint64(data[at + byte]) << uint64(8 * byte)
+    return int(min(value, uint64(MOST)))
+
+
+@njit(cache=True)
+def _scan_packed(offsets: Array, data: Array, there: Array, found: Scanned) -> int:
+    begin, bad, group_start, group_end, start, end, number = found
+    count = 0
+    for row in range(len(there)):
+        first = count
+        at, stop = offsets[row], offsets[row + 1]
+        fine = True
+        if there[row] and at < stop:
+            grouped = data[at] == PACKED_GROUPS
+            fine = grouped or data[at] == PACKED_VERSION
+            at += 1
+            left = 0
+            name_start = name_end = HERE
+            while fine and at < stop:
+                if grouped and left == 0:
+                    if at + 2 > stop:
+                        fine = False
+                        break
+                    length = data[at] | (data[at + 1] << 8)
+                    name_start, name_end = at + 2, at + 2 + length
+                    at = name_end + 4
+                    if at > stop:
+                        fine = False
+                        break
+                    for byte in range(4):
+                        left += int(data[name_end + byte]) << (8 * byte)
+                    continue
+                if at + HEADER > stop or count - first >= MOST_DEPS:
+                    fine = False
+                    break
+                length = data[at + 8] | (data[at + 9] << 8)
+                if at + HEADER + length > stop:
+                    fine = False
+                    break
+                number[count] = _number_at(data, at)
+                start[count], end[count] = at + HEADER, at + HEADER + length
+                group_start[count], group_end[count] = name_start, name_end
+                count += 1
+                left -= 1
+                at += HEADER + length
+            if grouped and left != 0:
+                fine = False
+        if not fine:
+            bad[row] = True
+            count = first
+        begin[row + 1] = count
+    return count
+
+
+@njit(cache=True, inline="always")
+def _text_ends(data: Array, at: int, stop: int) -> int:
+    """Where a string that begins here ends, if it is followed by a colon; or HERE."""
+    if at >= stop or data[at] != 34:  # "
+        return HERE
+    at += 1
+    while at < stop and data[at] != 34 and data[at] != 92 and data[at] >= 32:
+        at += 1
+    if at + 2 >= stop or data[at] != 34 or data[at + 1] != 58:  # ":
+        return HERE
+    return at
+
+
+@njit(cache=True)
+def _scan_text(offsets: Array, data: Array, there: Array, found: Scanned) -> int:
+    """JSON in canonical form; any other JSON is `bad` here, and looked at again."""
+    begin, bad, group_start, group_end, start, end, number = found
+    count = 0
+    for row in range(len(there)):
+        first = count
+        at, stop = offsets[row], offsets[row + 1]
+        fine = True
+        if there[row] and at < stop:
+            fine = stop - at >= 2 and data[at] == 123 and data[stop - 1] == 125  # { }
+            at += 1
+            stop -= 1
+            kind = 0  # 1 for a flat map, 2 for one of groups
+            inside = False
+            name_start = name_end = HERE
+            while fine and at < stop:
+                ends = _text_ends(data, at, stop)
+                if ends == HERE or count - first >= MOST_DEPS:
+                    fine = False
+                    break
+                if not inside and data[ends + 2] == 123:  # {
+                    fine = kind != 1
+                    kind, inside = 2, True
+                    name_start, name_end = at + 1, ends
+                    at = ends + 3
+                    if at < stop and data[at] == 125:  # }: no entries
+                        inside = False
+                        at += 1
+                        if at < stop:
+                            fine = fine and data[at] == 44 and at + 1 < stop
+                            at += 1
+                    continue
+                if not inside:
+                    fine = kind != 2
+                    kind = 1
+                start[count], end[count] = at + 1, ends
+                group_start[count], group_end[count] = name_start, name_end
+                at = ends + 2
+                value = 0
+                digits = 0
+                while at < stop and 48 <= data[at] <= 57 and digits < 18:
+                    value = 10 * value + data[at] - 48
+                    digits += 1
+                    at += 1
+                if digits == 0 or (digits > 1 and data[at - digits] == 48):
+                    fine = False
+                    break
+                number[count] = min(value, MOST)
+                count += 1
+                if inside and at < stop and data[at] == 125:  # }
+                    inside = False
+                    at += 1
+                if at < stop:
+                    fine = fine and data[at] == 44 and at + 1 < stop  # a comma, and something after it
+                    at += 1
+            fine = fine and not inside
+        if not fine:
+            bad[row] = True
+            count = first
+        begin[row + 1] = count
+    return count

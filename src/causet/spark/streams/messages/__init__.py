@@ -1,0 +1,1 @@
+"""What messages are: their columns, their numbers and causes, and which readers they are for."""

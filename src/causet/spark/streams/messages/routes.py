@@ -1,0 +1,71 @@
+"""Messages on their way to their readers: a copy for each of them, in the blob of its bucket."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from causet.kernels.arrays import Array
+from causet.kernels.streams.block import begins
+from causet.spark.streams.messages.links import numbers_of
+from causet.spark.streams.messages.settings import RECEIVER, Settings
+from causet.spark.streams.pack import Batches, cut, packed_batch, together
+from causet.spark.streams.parquet import buckets_of
+
+
+@dataclass(frozen=True)
+class Route:
+    """Makes a copy of each row for each reader of its groups, and cuts them by bucket. A row whose groups
+    cannot be read has no reader, and goes on by itself, to be diverted."""
+
+    settings: Settings
+
+    def __call__(self, batches: Batches) -> Batches:
+        for some in together(batches):
+            yield self._cut(pa.Table.from_batches(some))
+
+    def _cut(self, table: pa.Table) -> pa.RecordBatch:
+        count = table.num_rows
+        rows, receiver, unread = self._routed(table)
+        if not len(rows):
+            return packed_batch([0], None, [None], count, 0, unread)
+        copies = table.take(pa.array(rows)).append_column(RECEIVER, receiver)
+        where, blobs = cut(copies, buckets_of(receiver.fill_null(""), self.settings.buckets))
+        return packed_batch(where, None, blobs, count, len(rows) + unread - count, unread)
+
+    def _routed(self, table: pa.Table) -> tuple[Array, pa.Array, int]:
+        """The rows that go on, each with its reader, or null where its groups cannot be read; and how many
+        have no reader."""
+        numbers = numbers_of(table, self.settings)
+        assert numbers.group is not None
+        count = table.num_rows
+        odd = np.diff(numbers.begin) == 0
+        for bad in numbers.bad.values():
+            odd |= bad
+        owner = np.repeat(np.arange(count), np.diff(numbers.begin))
+        coded = numbers.group.dictionary_encode()
+        group = coded.indices.to_numpy(zero_copy_only=False)[~odd[owner]]
+        owner = owner[~odd[owner]]
+        names: dict[str, int] = {}
+        lists = [
+            [names.setdefault(reader, len(names)) for reader in self.settings.readers.of_group(each)]
+            for each in coded.dictionary.to_pylist()
+        ]
+        firsts = begins(np.array([len(each) for each in lists], np.int64))
+        whose = np.array([reader for each in lists for reader in each], np.int64)
+        sizes = np.diff(firsts)[group]
+        each = begins(sizes)
+        reader = whose[np.repeat(firsts[group] - each[:-1], sizes) + np.arange(each[-1])]
+        # A reader of several groups of a message gets it once.
+        pairs = np.unique(np.repeat(owner, sizes) * max(len(names), 1) + reader)
+        rows, reader = np.divmod(pairs, max(len(names), 1))
+        read = np.zeros(count, np.bool_)
+        read[rows] = True
+        unread = int((~read & ~odd).sum())
+        aside = np.flatnonzero(odd)
+        rows, reader = np.append(rows, aside), np.append(reader, np.full(len(aside), len(names)))
+        receiver = pa.array([*names, None], pa.string()).take(pa.array(reader))
+        order = np.argsort(rows, kind="stable")
+        return rows[order], receiver.take(pa.array(order)), unread

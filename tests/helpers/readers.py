@@ -1,0 +1,221 @@
+"""Readers of groups that overlap, served as workers serve them: rows in, copies by bucket, rows out."""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from causet.kernels.streams.holding import Holding
+from causet.readers import readers_of
+from causet.spark.streams import bucket
+from causet.spark.streams.books import Books
+from causet.spark.streams.messages import routes
+from causet.spark.streams.messages.settings import Settings
+from causet.spark.streams.pack import to_blob
+from causet.spark.streams.state import Segments
+from tests.helpers.grouped import Sent, due, execution, shuffled
+from tests.helpers.holding import InMemory
+
+Row = dict[str, Any]
+FORGED = " forged"
+"""What follows the name in the id of a message that has the number of another one."""
+BUCKETS = 3
+NESTED = pa.map_(pa.string(), pa.map_(pa.string(), pa.int64()))
+FORMS: dict[str, pa.Schema] = {
+    "envelope": pa.schema(
+        [
+            ("id", pa.string()),
+            ("source", pa.string()),
+            ("causalversion", pa.int64()),
+            ("causalprocess", pa.string()),
+            ("causaldomain", pa.string()),
+            ("causalgroups", pa.string()),
+            ("causalnumbers", pa.string()),
+            ("causaldeps", pa.string()),
+            ("sequence", pa.string()),
+        ]
+    ),
+    "maps": pa.schema(
+        [
+            ("id", pa.string()),
+            ("source", pa.string()),
+            ("process", pa.string()),
+            ("groups", pa.list_(pa.string())),
+            ("numbers", pa.map_(pa.string(), pa.int64())),
+            ("deps", NESTED),
+        ]
+    ),
+    "packed": pa.schema(
+        [
+            ("id", pa.string()),
+            ("source", pa.string()),
+            ("numbers", pa.map_(pa.string(), pa.int64())),
+            ("deps", pa.binary()),
+        ]
+    ),
+}
+
+
+def packed(past: Mapping[str, Mapping[str, int]]) -> bytes:
+    """Packed entries, by the words of the format."""
+    found = b"\x02"
+    for group, entries in past.items():
+        name = group.encode()
+        found += struct.pack("<H", len(name)) + name + struct.pack("<I", len(entries))
+        for process, number in entries.items():
+            found += struct.pack("<QH", number, len(process.encode())) + process.encode()
+    return found
+
+
+def text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def row_of(sent: Sent, form: str = "envelope", run: str = "1") -> Row:
+    """A message as a row of a form."""
+    process, numbers, past, mark = sent.stamped
+    about = {"id": sent.name if mark == 1 else f"{sent.name}{FORGED}", "source": process}
+    if form == "maps":
+        deps = [(group, list(entries.items())) for group, entries in past.items()]
+        return {**about, "groups": list(numbers), "numbers": list(numbers.items()), "deps": deps}
+    if form == "packed":
+        return {**about, "numbers": list(numbers.items()), "deps": packed(past)}
+    row = {**about, "causalversion": 2, "causalgroups": text(sorted(numbers))}
+    if len(numbers) == 1:
+        row["sequence"] = f"{next(iter(numbers.values())):020}"
+    return {**row, "causalnumbers": text(numbers), "causaldeps": text(past)}
+
+
+class Served:
+    """Some readers; every batch finds only what the last one saved."""
+
+    def __init__(
+        self,
+        readers: Mapping[str, Iterable[str]] | str | None,
+        policy: str = "wait",
+        patience: int | None = None,
+        form: str = "envelope",
+        made: Mapping[str, Any] | None = None,
+    ) -> None:
+        modules = {"messages.routes": routes, "streams.bucket": bucket, **(made or {})}
+        self.bucket, self.route = modules["streams.bucket"], modules["messages.routes"]
+        self.holding = modules["streams.holding"].Holding if made else Holding
+        self.schema = FORMS[form]
+        envelope = form == "envelope"
+        self.settings = Settings(
+            policy=policy,
+            patience=patience,
+            horizon=10**9,
+            by=None,
+            receiver=None,
+            source="source",
+            sequence="sequence",
+            causes="causaldeps" if envelope else "deps",
+            parent=None,
+            buckets=BUCKETS,
+            most_held=10**6,
+            domain="causaldomain" if envelope else None,
+            process=("causalprocess",) if envelope else ("process",) if form == "maps" else (),
+            version="causalversion" if envelope else None,
+            numbers="causalnumbers" if envelope else "numbers",
+            groups="causalgroups" if envelope else "groups" if form == "maps" else None,
+            readers=readers_of(readers),
+            grouped=True,
+            columns=tuple(self.schema.names),
+        )
+        self.saved: dict[int, tuple[bytes, Segments, InMemory]] = {}
+        self.counts: dict[str, int] = {}
+        self.held = 0
+
+    def step(self, rows: Sequence[Row], now: int, last: bool = True, ended: bool = False) -> list[Row]:
+        """What leaves with a batch."""
+        table = pa.Table.from_pylist(list(rows), self.schema)
+        if self.settings.routed:
+            batches = list(self.route.Route(self.settings)(iter(table.to_batches()))) if rows else []
+            packs = [each for batch in batches for each in batch.to_pylist()]
+        else:
+            blob = to_blob(table) if rows else None
+            packs = [{"bucket": 0, "read": len(rows), "copies": 0, "unread": 0, "rows": blob}]
+        buckets = {each["bucket"] for each in packs} | self.saved.keys()
+        left: list[Row] = []
+        reports = []
+        for number in sorted(buckets):
+            mine = [each for each in packs if each["bucket"] == number]
+            empty = (self.holding.empty().to_bytes(), Segments(InMemory(), 0), InMemory())
+            memory, segments, marks = self.saved.get(number, empty)
+            held = self.holding.from_bytes(memory)
+            before = len(held)
+            serving = self.bucket.Bucket(self.settings, held, segments, marks)
+            for each in mine:
+                serving.was_read(each["read"], each["copies"], each["unread"])
+            blobs = [each["rows"] for each in mine if each["rows"] is not None]
+            tables = list(serving.step(blobs, now, now if ended else None, last=last))
+            left += [each for table in tables for each in table.to_pylist()]
+            self.saved[number] = (held.to_bytes(), segments, marks)
+            reports.append((before, serving.report()))
+        counts = {
+            name: sum(report[name] for _, report in reports)
+            for name in (reports[0][1] if reports else ())
+            if isinstance(reports[0][1][name], int) and name != "oldest"
+        }
+        self.held = counts.pop("held", 0)
+        books = Books(sum(before for before, _ in reports), counts, self.held)
+        assert books.balance, str(books)
+        for name, count in counts.items():
+            self.counts[name] = self.counts.get(name, 0) + count
+        return left
+
+
+def some_readers(rng: random.Random, groups: Sequence[str]) -> dict[str, list[str]]:
+    return {
+        f"r{number}": rng.sample(groups, rng.randrange(1, len(groups) + 1))
+        for number in range(rng.randrange(1, 5))
+    }
+
+
+def check_order(left: Sequence[Row], made: Sequence[Sent], readers: dict[str, list[str]]) -> None:
+    """For each reader: what it got is indexed 0, 1, 2, …, nothing twice, and nothing before its past."""
+    pasts = {each.name: each.past for each in made}
+    got: dict[str, list[str]] = defaultdict(list)
+    for each in left:
+        if each["status"] != "diverted":
+            assert each["index"] == len(got[each["receiver"]])
+            got[each["receiver"]].append(each["id"].removesuffix(FORGED))
+    for reader, names in got.items():
+        assert reader in readers and len(names) == len(set(names))
+        places = {name: at for at, name in enumerate(names)}
+        assert all(places[cause] < at for name, at in places.items() for cause in pasts[name] & places.keys())
+
+
+def check_waiting(seed: int, form: str = "envelope", of: Any = None) -> None:
+    """With `wait`, after every batch, each reader has exactly what it must have."""
+    rng = random.Random(seed)
+    made, groups = execution(rng)
+    readers = some_readers(rng, groups)
+    served = Served(readers, form=form, made=of)
+    came: set[str] = set()
+    left: list[Row] = []
+    read = forged = 0
+    for now, batch in enumerate(shuffled(rng, made)):
+        left += served.step([row_of(each, form) for each in batch], now)
+        read += len(batch)
+        forged += sum(each.stamped[3] != 1 for each in batch)
+        came |= {each.name for each in batch}
+        for reader, reads in readers.items():
+            got = {
+                each["id"] for each in left if each["receiver"] == reader and each["status"] == "delivered"
+            }
+            assert {name.removesuffix(FORGED) for name in got} == due(made, came, reads)
+    check_order(left, made, readers)
+    mine = {group for reads in readers.values() for group in reads}
+    assert served.counts.get("read", 0) == read
+    if read and not forged:
+        unread = [each.name for each in made if not mine & set(each.stamped[1])]
+        assert (served.counts["unread"] == 0) == (not set(unread) & came)
+        assert served.counts["conflicts"] == served.counts["diverted"] == 0

@@ -1,0 +1,347 @@
+"""Readers of groups that overlap: each gets every message to its groups once, in causal order across them.
+
+What a reader must get is known by happened-before alone (`tests.helpers.grouped`).
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from causet.errors import BadInput
+from causet.readers import Readers, readers_of
+from causet.spark import deliver
+from tests.helpers.commands import LOCAL, causet, rows_in
+from tests.helpers.grouped import Sent, due, execution, shuffled
+from tests.helpers.readers import FORMS, Row, Served, check_waiting, row_of, some_readers
+
+
+def envelope(
+    name: str,
+    process: str,
+    numbers: dict[str, int],
+    past: dict[str, dict[str, int]] | None = None,
+    **more: Any,
+) -> Row:
+    return {**row_of(Sent(name, (process, numbers, past or {}, 1), frozenset())), **more}
+
+
+def test_a_payment_is_not_seen_before_its_order(of: Any = None) -> None:
+    served = Served({"desk": ["orders", "payments"], "bank": ["payments"]}, made=of)
+    paid = envelope("paid", "till", {"payments": 1}, {"orders": {"shop": 1}})
+    left = served.step([paid], 0)
+    assert [(each["receiver"], each["id"]) for each in left] == [("bank", "paid")], "the bank reads no orders"
+    left = served.step([envelope("order", "shop", {"orders": 1})], 5)
+    assert [(each["receiver"], each["id"], each["waited"]) for each in left] == [
+        ("desk", "order", 0.0),
+        ("desk", "paid", 0.005),
+    ]
+
+
+def test_a_message_to_several_groups_counts_in_all_of_them_at_once(of: Any = None) -> None:
+    served = Served({"r": ["a", "b"], "s": ["b", "c"]}, made=of)
+    both = envelope("both", "p", {"a": 2, "b": 1, "c": 7})
+    after = envelope("after", "q", {"c": 1}, {"b": {"p": 1}})
+    left = served.step([both, both, after, envelope("before", "p", {"c": 6})], 0)
+    assert served.counts["duplicates"] == 2 and served.counts["copies"] == 2 and served.held == 4 and not left
+    left = served.step([envelope("first", "p", {"a": 1})], 1)
+    assert [(each["receiver"], each["id"]) for each in left] == [("r", "first"), ("r", "both")]
+    assert served.held == 3, "s waits for c: 1 to 5"
+
+
+def test_patience_ends_for_a_message_in_all_of_its_groups(of: Any = None) -> None:
+    served = Served({"r": ["a", "b"]}, "flag", 10, made=of)
+    both = envelope("both", "p", {"a": 1, "b": 2}, {"b": {"q": 3}})
+    next_one = envelope("next", "p", {"b": 3}, {"a": {"p": 1}})
+    assert not served.step([both, next_one], 0)
+    left = served.step([], 10)
+    assert [(each["id"], each["status"], dict_of(each["missing"])) for each in left] == [
+        ("both", "flagged", {"b": {"p": 1, "q": 3}}),
+        ("next", "delivered", {}),
+    ]
+    left = served.step([envelope("late", "p", {"b": 1}), envelope("named", "q", {"b": 3})], 11)
+    assert [(each["id"], each["status"]) for each in left] == [("late", "late")]
+    left = served.step([], 21)
+    assert [(each["id"], each["status"]) for each in left] == [("named", "late")]
+
+
+def dict_of(value: Any) -> Any:
+    """Maps of Arrow as dictionaries."""
+    return {group: dict(entries) for group, entries in value}
+
+
+def test_a_message_that_was_named_in_one_of_its_groups_is_late(of: Any = None) -> None:
+    served = Served({"r": ["a", "b"]}, "flag", 10, made=of)
+    served.step([envelope("names", "q", {"a": 1}, {"b": {"p": 1}})], 0)
+    assert [each["status"] for each in served.step([], 10)] == ["flagged"]
+    left = served.step([envelope("both", "p", {"a": 1, "b": 1})], 11)
+    assert [(each["id"], each["status"]) for each in left] == [("both", "late")]
+
+
+def test_a_message_that_is_named_in_one_of_its_groups_and_leaves_with_the_same_batch_is_late(
+    of: Any = None,
+) -> None:
+    """names and x are overdue. y is not here in time, so x leaves without it, and names without p's second
+    message; only then is that free."""
+    served = Served({"r": ["a", "b"]}, "flag", 10, made=of)
+    names = envelope("names", "q", {"a": 1}, {"b": {"p": 2}})
+    served.step([names, envelope("x", "s", {"a": 1}, {"a": {"t": 1}}), envelope("p1", "p", {"b": 1})], 0)
+    y = envelope("y", "t", {"a": 1}, {"a": {"absent": 1}})
+    assert not served.step([envelope("both", "p", {"a": 1, "b": 2}, {"a": {"s": 1}}), y], 5)
+    left = served.step([], 10)
+    assert {each["id"]: each["status"] for each in left} == {
+        "names": "flagged",
+        "x": "flagged",
+        "both": "late",
+    }
+
+
+def test_one_number_for_two_messages_is_a_conflict_in_whatever_group(of: Any = None) -> None:
+    served = Served({"r": ["a", "b"]}, made=of)
+    assert len(served.step([envelope("one", "p", {"a": 1})], 0)) == 1
+    left = served.step([envelope("two", "p", {"a": 1, "b": 1})], 1)
+    assert [(each["id"], each["status"], each["index"]) for each in left] == [("two", "diverted", None)]
+    left = served.step([envelope("one", "p", {"b": 1, "a": 1})], 2)
+    assert served.counts["conflicts"] == 2 and [each["status"] for each in left] == ["diverted"], (
+        "other groups"
+    )
+    left = served.step([envelope("three", "p", {"b": 1})], 3)
+    assert [(each["id"], each["index"]) for each in left] == [("three", 1)], "b:1 was never taken in"
+
+
+def test_what_names_itself_or_is_too_far_in_one_of_its_groups_is_refused_whole(of: Any = None) -> None:
+    served = Served({"r": ["a", "b"]}, made=of)
+    selfish = envelope("selfish", "p", {"a": 1, "b": 1}, {"b": {"p": 1}})
+    far = envelope("far", "p", {"a": 1, "b": 10**9 + 1})
+    left = served.step([selfish, far], 0)
+    assert [each["problem"] for each in left] == [
+        "depends on itself or on a later message of its source",
+        "has a number more than 1,000,000,000 above the others of its source",
+    ]
+    assert [each["id"] for each in served.step([envelope("fine", "p", {"a": 1, "b": 1})], 1)] == ["fine"]
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"causalnumbers": "{"}, "has causalnumbers that cannot be read"),
+    ({"causalnumbers": '{"a":0}'}, "has causalnumbers that cannot be read"),
+    ({"causalnumbers": '{"":1}', "causalgroups": '[""]'}, "has causalnumbers that cannot be read"),
+    ({"causalnumbers": "{}", "causalgroups": "[]"}, "has no group in its causalnumbers"),
+    ({"causalgroups": '["b"]'}, "has causalgroups that are not those of its causalnumbers"),
+    ({"causalgroups": '["a","a"]'}, "has causalgroups that are not those of its causalnumbers"),
+    ({"causalgroups": "a"}, "has causalgroups that are not those of its causalnumbers"),
+    ({"sequence": "2"}, "has a sequence that is not its number in its group"),
+    ({"causaldeps": '{"b":7}'}, ""),
+    ({"causaldeps": '{"b":{"q":0}}'}, "has causaldeps that cannot be read"),
+    ({"causaldeps": '{"b":{"q":1},"c":1}'}, "has causaldeps that cannot be read"),
+    ({"causaldeps": '{"b":[]}'}, "has causaldeps that cannot be read"),
+    ({"source": None}, "has no source"),
+    ({"causalversion": 3}, "has a causalversion that is not 1 or 2"),
+]
+
+
+@pytest.mark.parametrize(("change", "problem"), REFUSED)
+def test_what_cannot_be_read_is_diverted_once_and_says_why(change: dict[str, Any], problem: str) -> None:
+    check_refused(change, problem)
+
+
+def check_refused(change: dict[str, Any], problem: str, of: Any = None) -> None:
+    served = Served({"r": ["a", "b"], "s": ["a"], "t": ["c"]}, made=of)
+    left = served.step([envelope("m", "p", {"a": 1}, **change)], 0)
+    if problem:
+        assert {each["problem"] for each in left} == {problem}
+        assert {each["receiver"] for each in left} in ({None}, {"r", "s"})
+        assert served.counts["refused"] == len(left) and served.counts["unread"] == 0
+    else:
+        assert [(each["receiver"], each["status"]) for each in left] == [] and served.held == 2
+
+
+def test_all_that_is_refused_is_refused(of: Any = None) -> None:
+    for change, problem in REFUSED:
+        check_refused(change, problem, of)
+
+
+def test_version_1_is_read_beside_version_2(of: Any = None) -> None:
+    served = Served({"r": ["a", "b"], "all": ["all"]}, made=of)
+    old = {"id": "old", "source": "q", "causaldomain": "a", "sequence": "1", "causaldeps": '{"p":1}'}
+    plain = {"id": "plain", "source": "q", "sequence": "1", "causaldeps": "{}"}
+    new = envelope("new", "p", {"a": 1, "b": 1})
+    after = envelope("after", "s", {"b": 1}, {"a": {"q": 1}})
+    left = served.step([old, after, plain, new], 0)
+    assert {(each["receiver"], each["id"], each["index"]) for each in left} == {
+        ("r", "new", 0),
+        ("r", "old", 1),
+        ("r", "after", 2),
+        ("all", "plain", 0),
+    }
+
+
+def test_messages_without_a_reader_are_counted(of: Any = None) -> None:
+    served = Served({"r": ["a"]}, made=of)
+    left = served.step([envelope("m", "p", {"b": 1}), envelope("n", "p", {"a": 1, "b": 2})], 0)
+    assert [each["id"] for each in left] == ["n"] and served.counts["unread"] == 1
+    assert not served.step([envelope("o", "p", {"b": 3})], 1) and served.counts["unread"] == 2
+
+
+def test_every_group_can_be_a_reader_of_its_own_and_one_reader_can_read_all(of: Any = None) -> None:
+    messages = [
+        envelope("after", "q", {"b": 1}, {"a": {"p": 1}}),
+        envelope("both", "p", {"a": 1, "b": 1}),
+    ]
+    left = Served("each", made=of).step(messages, 0)
+    assert {(each["receiver"], each["id"]) for each in left} == {("a", "both"), ("b", "both"), ("b", "after")}
+    left = Served(None, made=of).step(messages, 0)
+    assert [(each["receiver"], each["id"]) for each in left] == [("all", "both"), ("all", "after")]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_each_reader_gets_what_is_due_and_nothing_early(form: str) -> None:
+    for seed in range(60):
+        check_waiting(seed, form)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("form", FORMS)
+def test_each_reader_gets_what_is_due_in_thousands_of_streams(form: str) -> None:
+    for seed in range(1000, 4000):
+        check_waiting(seed, form)
+
+
+# ---------------------------------------------------------------- who reads what
+
+
+def test_readers_are_named_once_and_read_each_group_once() -> None:
+    found = readers_of({"r": ("a", "b"), "s": ["b"]})
+    assert found.of_group("b") == ("r", "s") and found.of_group("c") == ()
+    assert readers_of(found) is found and readers_of(found.as_json()) == found
+    assert readers_of("each").as_json() == "each" and readers_of(None).as_json() is None
+    assert found.kind == "list" and Readers().kind == "all" and readers_of("each").kind == "each"
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({}, "there must be at least one reader"),
+        ({"r": []}, 'reader "r" reads no group'),
+        ({"r": ["a", "a"]}, 'reader "r" has the group "a" twice'),
+        ({"r": [""]}, 'reader "r": the name of a group must be text, not ""'),
+        ({"r": [7]}, 'reader "r": the name of a group must be text, not 7'),
+        ({"r": "a"}, 'reader "r" must have a list of groups, not "a"'),
+        ({"": ["a"]}, 'a reader must have a name that is text, not ""'),
+        ("every", 'readers must be "each", or a map from each reader to its groups, not "every"'),
+    ],
+)
+def test_bad_readers_are_refused_in_a_sentence(given: Any, problem: str) -> None:
+    with pytest.raises(BadInput, match=f"^{problem}$"):
+        readers_of(given)
+
+
+# ---------------------------------------------------------------- on Spark
+
+
+class Executions:
+    """Many executions as one stream: each has processes, groups and readers of its own."""
+
+    def __init__(self, seed: int, count: int) -> None:
+        self.rng = random.Random(seed)
+        self.made: list[list[Sent]] = []
+        self.readers: dict[str, list[str]] = {}
+        self.messages: list[Sent] = []
+        for number in range(count):
+            made, groups = execution(self.rng, 12, 8, 40)
+            made = [_within(each, number) for each in made]
+            self.made.append(made)
+            self.readers |= {
+                f"{number}/{reader}": [f"{number}/{group}" for group in reads]
+                for reader, reads in some_readers(self.rng, groups).items()
+            }
+            self.messages += [each for batch in shuffled(self.rng, made) for each in batch]
+        self.messages = [each for each in self.messages if each.stamped[3] == 1]
+
+    def check(self, left: Sequence[Row], came: Sequence[Sent]) -> int:
+        """Each reader has what is due, in causal order; and how many deliveries that is."""
+        names = {each.name for each in came}
+        got: dict[str, list[str]] = defaultdict(list)
+        for each in sorted(left, key=lambda each: each["index"]):
+            assert each["index"] == len(got[each["receiver"]]) and each["status"] == "delivered"
+            got[each["receiver"]].append(each["id"])
+        wanted = 0
+        for reader, reads in self.readers.items():
+            made = self.made[int(reader.partition("/")[0])]
+            must = due(made, names, reads)
+            assert set(got[reader]) == must and len(got[reader]) == len(must)
+            places = {name: at for at, name in enumerate(got[reader])}
+            pasts = {each.name: each.past for each in made}
+            assert all(places[c] < at for name, at in places.items() for c in pasts[name] & places.keys())
+            wanted += len(must)
+        return wanted
+
+
+def _within(sent: Sent, number: int) -> Sent:
+    """The same message, in an execution with a number."""
+    process, numbers, past, mark = sent.stamped
+    return Sent(
+        f"{number}/{sent.name}",
+        (
+            f"{number}/{process}",
+            {f"{number}/{group}": each for group, each in numbers.items()},
+            {f"{number}/{g}": {f"{number}/{p}": n for p, n in each.items()} for g, each in past.items()},
+            mark,
+        ),
+        frozenset(f"{number}/{name}" for name in sent.past),
+    )
+
+
+def write_batches(folder: Path, messages: Sequence[Sent], size: int, first: int = 0) -> None:
+    """Files of so many messages each."""
+    folder.mkdir(exist_ok=True)
+    for number, at in enumerate(range(0, len(messages), size), first):
+        rows = [row_of(each) for each in messages[at : at + size]]
+        beside = folder / f".{number:05}"
+        beside.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        beside.replace(folder / f"{number:05}.jsonl")
+
+
+def test_of_a_thousand_executions_every_reader_gets_what_is_due(tmp_path: Path, spark: SparkSession) -> None:
+    """In two runs of one checkpoint; the second one has more readers of the same groups out of the file."""
+    made = Executions(1, 1000)
+    half = len(made.messages) // 2
+    readers = tmp_path / "readers.json"
+    readers.write_text(json.dumps(made.readers))
+    asked = (
+        "deliver",
+        tmp_path / "in",
+        tmp_path / "out",
+        "--missing",
+        "wait",
+        "--readers",
+        readers,
+        "--buckets",
+        4,
+        "--json",
+    )
+    write_batches(tmp_path / "in", made.messages[:half], -(-half // 3))
+    first = json.loads(causet(*asked, *LOCAL))
+    assert made.check(rows_in(tmp_path / "out"), made.messages[:half]) == first["delivered"]
+    write_batches(tmp_path / "in", made.messages[half:], half + 1, first=3)
+    second = json.loads(causet(*asked, *LOCAL))
+    due_now = made.check(rows_in(tmp_path / "out"), made.messages)
+    assert first["delivered"] + second["delivered"] == due_now > 10_000
+    assert second["books"]["balance"] and second["books"]["copies"] > 1000 and second["unread"] > 100
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_dataframe_is_delivered_to_readers_of_a_dataframe(form: str, spark: SparkSession) -> None:
+    made = Executions(2, 20)
+    pairs = [(reader, group) for reader, reads in made.readers.items() for group in reads]
+    readers = spark.createDataFrame(pairs, "reader string, group string")
+    table = pa.Table.from_pylist([row_of(each, form) for each in made.messages], FORMS[form])
+    left = spark.createDataFrame(table).transform(deliver(missing="wait", readers=readers, buckets=4))
+    assert made.check([row.asDict() for row in left.collect()], made.messages) > 100
