@@ -201,7 +201,8 @@ def test_lines_of_a_file_are_as_long_as_what_is_new(tmp_path: Path) -> None:
 def test_a_producer_that_begins_again_1000_times_does_not_make_stamps_grow() -> None:
     """Each life sees what the lives before it sent, or some of it, and writes; the desk answers."""
     draw = Random(1)
-    desk, log = Stamper("desk"), []
+    desk = Stamper("desk")
+    log: list[dict[str, Any]] = []
     largest = 0
     for _ in range(1000):
         shop = Stamper("shop")
