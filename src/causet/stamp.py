@@ -67,7 +67,7 @@ from causet.errors import BadInput, BadStamp, quote
 from causet.given import Address, check_data, checked_attributes, groups_of
 from causet.identity import identity, new_run
 from causet.journal import Journal
-from causet.memory import Line, Memory, key_of, saved_state
+from causet.knowledge import Knowledge, Line, key_of, saved_state
 from causet.model import is_text
 from causet.rcclock import ClockJumped, RcClock, RcTime
 
@@ -147,19 +147,19 @@ class Stamper:
         process = identity(source, new_run() if run is None else run)
         self.source = source
         self.clock = clock
-        self._memory = Memory(source, process, groups)
+        self._knowledge = Knowledge(source, process, groups)
         self._lock = RLock()
         self._born = os.getpid()
         self._named = run is not None
         self._journal: Journal | None = None
         if file is not None:
-            self._memory.keeps = True
+            self._knowledge.keeps = True
             self._journal = Journal(Path(file), durable)
             try:
-                self._journal.read(self._memory.read)
+                self._journal.read(self._knowledge.read)
                 self._check_whose(process)
                 self._known_time()
-                self._journal.begin(self._state(), self._memory.kept())
+                self._journal.begin(self._state(), self._knowledge.kept())
             except BaseException:
                 self._journal.close()
                 raise
@@ -167,17 +167,17 @@ class Stamper:
     @property
     def process(self) -> str:
         """the identity under which messages are numbered"""
-        return self._memory.process
+        return self._knowledge.process
 
     @property
     def to(self) -> tuple[str, ...]:
         """where messages go that name no other groups"""
-        return self._memory.to
+        return self._knowledge.to
 
     @property
     def numbers(self) -> dict[str, int]:
         """group → the number of the last message there"""
-        return self._memory.numbers
+        return self._knowledge.numbers
 
     def close(self) -> None:
         """Release the file, so that another stamper can open it; this one stamps no more. Without a file,
@@ -195,7 +195,7 @@ class Stamper:
     @property
     def unsent(self) -> list[dict[str, Any]]:
         """Envelopes that `sent` was never called for, in their order; only kept with a file."""
-        return list(self._memory.unsent.values())
+        return list(self._knowledge.unsent.values())
 
     def stamp(self, data: Any = None, to: Address | None = None, **attributes: str) -> dict[str, Any]:
         """The envelope of the next message: `data` is anything that JSON can hold, or bytes; `to` is the
@@ -208,7 +208,7 @@ class Stamper:
             return self._stamped(data, groups, given)
 
     def _stamped(self, data: Any, groups: tuple[str, ...], attributes: dict[str, str]) -> dict[str, Any]:
-        numbers, past = self._memory.known.next(groups)
+        numbers, past = self._knowledge.known.next(groups)
         self._check_numbers(numbers, past)
         self._check_open()
         first = groups[0]
@@ -225,8 +225,8 @@ class Stamper:
         }
         if len(groups) == 1:
             envelope["sequence"] = f"{numbers[first]:020}"
-        if self._memory.cut:
-            envelope[CUT] = self._memory.cut
+        if self._knowledge.cut:
+            envelope[CUT] = self._knowledge.cut
         if self.clock is not None:
             envelope["causaltime"] = str(self.clock.event())
         if isinstance(data, bytes | bytearray):
@@ -235,7 +235,7 @@ class Stamper:
             envelope["data"] = data
         if self._journal is not None:
             self._journal.append({"stamped": {name: envelope[name] for name in envelope if name != DEPS}})
-        self._memory.stamped(envelope, numbers)
+        self._knowledge.stamped(envelope, numbers)
         self._tidy()
         return envelope
 
@@ -274,7 +274,7 @@ class Stamper:
         if process != self.process:
             raise BadInput(f"a message of {quote(process)} is not one that {quote(self.process)} has sent")
         with self._lock:
-            if key in self._memory.unsent:
+            if key in self._knowledge.unsent:
                 self._happened({"sent": list(key)})
 
     def saw(self, envelope: Mapping[str, Any]) -> None:
@@ -301,10 +301,10 @@ class Stamper:
             if self.clock is not None and self.clock.largest > before:
                 line["rc"] = self.clock.largest
             if stamped is not None and process != self.process:
-                news = self._memory.known.news(process, *stamped)
+                news = self._knowledge.known.news(process, *stamped)
                 if any(news):
                     line["saw"] = [process, *news]
-                if cut > self._memory.cut:
+                if cut > self._knowledge.cut:
                     line["cut"] = cut
             if line:
                 self._happened(line)
@@ -322,8 +322,8 @@ class Stamper:
         number, groups = read_cut(cut)
         with self._lock:
             self._check_open()
-            if number > self._memory.used:
-                news = self._memory.known.news_of(groups)
+            if number > self._knowledge.used:
+                news = self._knowledge.known.news_of(groups)
                 self._happened({"stable": {"number": number, "groups": news}})
 
     def heartbeat(self) -> dict[str, Any]:
@@ -356,11 +356,11 @@ class Stamper:
         """The stamper that was saved."""
         state = saved_state(saved, "a saved stamper")
         stamper = cls(state["source"], state["to"], clock=clock)
-        memory = stamper._memory
-        memory.load(state)
+        knowledge = stamper._knowledge
+        knowledge.load(state)
         try:
             for envelope in state.get("unsent", ()):
-                memory.apply({"stamped": envelope})
+                knowledge.apply({"stamped": envelope})
         except BadStamp as error:
             raise BadInput(f"a saved stamper: {error}") from None
         stamper._known_time()
@@ -368,37 +368,37 @@ class Stamper:
 
     def _state(self) -> dict[str, Any]:
         if self.clock is not None:
-            self._memory.knows_time(self.clock.largest)
-        return self._memory.state()
+            self._knowledge.knows_time(self.clock.largest)
+        return self._knowledge.state()
 
     def _known_time(self) -> None:
-        if self.clock is not None and self._memory.rc is not None:
-            self.clock.not_before(self._memory.rc)
+        if self.clock is not None and self._knowledge.rc is not None:
+            self.clock.not_before(self._knowledge.rc)
 
     def _check_whose(self, process: str) -> None:
         """BadInput if the file is another one's."""
-        memory = self._memory
-        if memory.source != self.source:
-            raise BadInput(f"this is the file of {quote(memory.source)}, not of {quote(self.source)}")
-        if self._named and memory.process != process:
+        knowledge = self._knowledge
+        if knowledge.source != self.source:
+            raise BadInput(f"this is the file of {quote(knowledge.source)}, not of {quote(self.source)}")
+        if self._named and knowledge.process != process:
             raise BadInput(
-                f"this is the file of {quote(memory.process)}, not of {quote(process)}: give each run a file "
-                "of its own, or leave `run` out"
+                f"this is the file of {quote(knowledge.process)}, not of {quote(process)}: give each run a "
+                "file of its own, or leave `run` out"
             )
 
     def _happened(self, line: Line) -> None:
         """It is written, so it counts."""
         if self._journal is not None:
             self._journal.append(line)
-        self._memory.apply(line)
+        self._knowledge.apply(line)
         self._tidy()
 
     def _tidy(self) -> None:
         """Write the file anew when it is long; only when everything in it is known here."""
         if self._journal is None:
             return
-        if self._journal.lines > JOURNAL_LINES + 2 * len(self._memory.unsent):
-            self._journal.begin(self._state(), self._memory.kept())
+        if self._journal.lines > JOURNAL_LINES + 2 * len(self._knowledge.unsent):
+            self._journal.begin(self._state(), self._knowledge.kept())
 
 
 def _check_envelope(envelope: object) -> None:

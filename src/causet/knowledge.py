@@ -44,7 +44,7 @@ VERSION = 3
 Line = Mapping[str, Any]
 
 
-class Memory:
+class Knowledge:
     """What one process knows: its identity, its numbers, the past of its next message, what was not sent."""
 
     def __init__(self, source: str, process: str, to: tuple[str, ...]) -> None:
