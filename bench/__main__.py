@@ -22,7 +22,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "large": large.results,
     "flat": flat.results,
 }
-ONLY_BY_NAME = frozenset({"large", "flat"})
+ONLY_BY_NAME = frozenset({"cuts", "large", "flat"})
 """These take too long to run unasked."""
 
 

@@ -284,7 +284,8 @@ def canonical(value: Mapping[str, Any] | Sequence[str]) -> str:
 def _ordered(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
-    names = sorted(value, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
+    plain = "".join(value).isascii()  # then the order is that of the characters
+    names = sorted(value, key=None if plain else lambda name: name.encode("utf-16-be", "surrogatepass"))
     return {name: _ordered(value[name]) for name in names}
 
 
