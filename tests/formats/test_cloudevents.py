@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from causet.errors import BadInput, Problem
+from causet.formats import cloudevents, messages
 from causet.formats.cloudevents import read_cloudevents
 from causet.formats.execution import GAP, TWICE, UNKNOWN_PARENT, Execution
 from causet.formats.messages import messages_of, write_cloudevents
@@ -21,6 +21,7 @@ from causet.formats.times import nanos_of
 from causet.formats.trace import read_trace, write_trace
 from causet.model import Event
 from causet.stamp import Stamper, canonical, frontier_of
+from tests.helpers.precedence import check_messages_of, check_read_again
 
 
 def event(source: str, id: str, **more: Any) -> dict[str, Any]:
@@ -426,87 +427,10 @@ def test_what_cannot_be_written_is_named_and_leaves_no_file(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def run_of(random: Random, processes: int, steps: int) -> list[Event]:
-    """A random execution: sends to anybody, deliveries of what was sent, in any order."""
-    names = [f"p{number}" for number in range(processes)]
-    seqs = dict.fromkeys(names, 0)
-    events: list[Event] = []
-    flying: list[tuple[str, str, bool]] = []
-    for _ in range(steps):
-        if flying and random.random() < 0.6:
-            name, message, control = flying.pop(random.randrange(len(flying)))
-            kind = random.choice(("deliver", "deliver", "deliver", "receive"))
-            to = None
-        else:
-            name, message, control = random.choice(names), f"m{len(events)}", random.random() < 0.1
-            kind = "send"
-            targets = [each for each in names if each != name]
-            to = tuple(random.sample(targets, k=random.randint(0, len(targets))))
-            flying += [(each, message, control) for each in to]
-        seqs[name] += 1
-        events.append(Event(name, seqs[name], kind, message=message, to=to, control=control))
-    return events
-
-
-def preceding(events: Sequence[Event]) -> dict[str, set[str]]:
-    """For each message those that precede it, by the definition: events stand in causal order here."""
-    before: dict[str, set[str]] = {}
-    known: dict[str, set[str]] = {}
-    for each in events:
-        mine = known.setdefault(each.process, set())
-        message = str(each.message)
-        if each.control:
-            continue
-        if each.kind == "send":
-            before[message] = set(mine)
-            mine.add(message)
-        elif each.kind == "deliver":
-            mine |= before[message] | {message}
-    return before
-
-
-Group = dict[tuple[str, int], dict[str, Any]]
-
-
-def past_of(point: tuple[str, int], group: str, known: Group, past: dict[str, set[str]]) -> set[str]:
-    """The messages of a group behind a message, following what the messages there themselves name."""
-    name = known[point]["subject"]
-    if name not in past:
-        causes = list(json.loads(known[point]["causaldeps"]).get(group, {}).items())
-        causes += [(point[0], point[1] - 1)] if point[1] > 1 else []
-        behind = [past_of(cause, group, known, past) for cause in causes]
-        past[name] = {known[cause]["subject"] for cause in causes}.union(*behind)
-    return past[name]
-
-
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 5), st.integers(1, 60))
 def test_dependencies_are_exactly_precedence_within_each_group(seed: int, processes: int, steps: int) -> None:
-    random = Random(seed)
-    events = run_of(random, processes, steps)
-    before = preceding(events)
-    shuffled = random.sample(events, k=len(events))
-    if not any(each.kind == "send" for each in events):
-        return
-    found = list(messages_of(shuffled))
-    assert [each["subject"] for each in found] == [
-        each.message for each in shuffled if each.kind == "send" and each.to and not each.control
-    ]
-    numbers = {each["subject"]: json.loads(each["causalnumbers"]) for each in found}
-    for group in {group for each in numbers.values() for group in each}:
-        known = {
-            (each["source"], numbers[each["subject"]][group]): each
-            for each in found
-            if group in numbers[each["subject"]]
-        }
-        for source in {source for source, _ in known}:
-            assert sorted(n for s, n in known if s == source) == list(
-                range(1, 1 + sum(s == source for s, _ in known))
-            )
-        past: dict[str, set[str]] = {}
-        to_it = {each["subject"] for each in known.values()}
-        for point, each in known.items():
-            assert past_of(point, group, known, past) == before[each["subject"]] & to_it
+    check_messages_of(messages, Random(seed), processes, steps)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -514,19 +438,7 @@ def test_dependencies_are_exactly_precedence_within_each_group(seed: int, proces
 def test_messages_that_are_read_again_have_no_fault(
     tmp_path: Path, seed: int, processes: int, steps: int
 ) -> None:
-    events = run_of(Random(seed), processes, steps)
-    if any(each.kind == "send" and each.to and not each.control for each in events):
-        written = write_cloudevents(tmp_path / "m.jsonl", events)
-        execution = read_cloudevents([tmp_path / "m.jsonl"])
-        assert (len(execution.events), execution.faults) == (written, ())
-        wanted: dict[str, list[str]] = {}
-        for each in events:
-            if each.kind == "send" and each.to and not each.control:
-                wanted.setdefault(each.process, []).append(f"{each.process}/{each.message}")
-        read_again = {name: [""] * len(sent) for name, sent in wanted.items()}
-        for each in execution.events:
-            read_again[each.process][each.seq - 1] = each.id
-        assert read_again == wanted, "each process has its messages in the order in which it sent them"
+    check_read_again(messages, cloudevents, tmp_path, Random(seed), processes, steps)
 
 
 # ---------------------------------------------------------------- fuzz
