@@ -22,7 +22,8 @@ and a message carries K. So:
     cut     A cut is a set of messages: in every group, up to a number of each process. Cuts are numbered, and
             each contains those before it. Who is told of one forgets what K has of it, and says with every
             message the largest number of a cut that it used, or read in a message that it saw. A reader of
-            such a message waits for all of that cut, too, in the groups that it reads.
+            such a message waits for all of that cut, too, in the groups that it reads. A cut is made before
+            its number is known to anybody, so no message is in the cut that it names.
 
 A reader waits for exactly the messages in the past that are addressed to it, through whatever groups the past
 ran: never early, and never later than necessary. Without S, what a process has covered before would come back
@@ -178,8 +179,8 @@ def needs(
 def needs_of(
     cut: Mapping[Group, Mapping[Process, int]], reads: Container[Group]
 ) -> Iterator[tuple[tuple[Process, Group], int]]:
-    """What a reader of these groups waits for, besides `needs`, before a message that names this cut. A later
-    cut will do as well: it contains this one.
+    """What a reader of these groups waits for, besides `needs`, before a message that names this cut. It must
+    be the very cut that the message names: a later one may have the message itself.
 
     >>> list(needs_of({"orders": {"shop": 7}, "payments": {"bank": 3}}, reads={"orders"}))
     [(('shop', 'orders'), 7)]

@@ -18,7 +18,7 @@ from causet import Stamper, frontier, stamp
 from causet.errors import BadInput
 from causet.frontier import needs_of
 from causet.stamp import cut_of, from_binary, frontier_of, to_binary
-from tests.helpers.stability import check_cuts_are_safe
+from tests.helpers.stability import World, check_cuts_are_safe
 
 
 def test_no_reader_delivers_early_and_none_that_is_known_waits_for_a_cut() -> None:
@@ -73,6 +73,21 @@ def test_an_older_cut_changes_nothing_and_one_that_was_only_read_can_still_be_us
     assert (cut_of(envelope), frontier_of(envelope).past) == (9, {"all": {"q": 1}})
     bank.stable(cut(9, all={"q": 1}))
     assert frontier_of(bank.stamp(to="c")).past == {"c": {"bank~1": 1}}
+
+
+def test_a_later_cut_than_the_one_that_is_named_may_have_the_message_itself() -> None:
+    """So a reader that waited for the latest cut could wait for ever, as the model shows as well."""
+    with pytest.raises(AssertionError, match="it waits for ever"):
+        for seed in range(100):
+            World(frontier, stamp, seed, latest=True).run(120)
+    shop, bank = Stamper("shop", run="1"), Stamper("bank", run="1")
+    bank.saw(shop.stamp(to="orders"))
+    cuts = {1: {"orders": {"shop~1": 1}}, 2: {"orders": {"shop~1": 1, "bank~1": 1}}}
+    bank.stable(cut(1, **cuts[1]))
+    answer = bank.stamp(to="orders")
+    assert frontier_of(answer) == ({"orders": 1}, {})
+    assert list(needs_of(cuts[cut_of(answer)], {"orders"})) == [(("shop~1", "orders"), 1)]
+    assert (("bank~1", "orders"), 1) in needs_of(cuts[2], {"orders"})
 
 
 def test_ones_own_numbers_are_not_those_of_a_cut() -> None:

@@ -53,7 +53,7 @@ class Reader:
         due = not message.before & mine
         if message.cut > world.visible:
             return False  # a reader does not know what it is to wait for
-        cut = world.place[message.cut] if message.cut else {}
+        cut = world.place[world.visible if world.latest else message.cut] if message.cut else {}
         rule = world.rule
         wanted = [*rule.needs(message.process, message.numbers, message.past, self.reads)]
         wanted += rule.needs_of(cut, self.reads)
@@ -132,10 +132,11 @@ class Process:
 
 
 class World:
-    """One random run. `rule` has `needs` and `needs_of`, `stamp` the stamper."""
+    """One random run. `rule` has `needs` and `needs_of`, `stamp` the stamper. With `latest`, readers wait for
+    the last cut that they know in the place of the one that is named."""
 
-    def __init__(self, rule: Any, stamp: Any, seed: int) -> None:
-        self.rule, self.stamp = rule, stamp
+    def __init__(self, rule: Any, stamp: Any, seed: int, latest: bool = False) -> None:
+        self.rule, self.stamp, self.latest = rule, stamp, latest
         self.draw = Random(seed)
         self.groups = [f"g{i}" for i in range(self.draw.randint(2, 6))]
         self.masks = dict.fromkeys(self.groups, 0)
