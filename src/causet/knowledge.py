@@ -241,6 +241,8 @@ def _check_state(state: Line) -> None:
     source, process = state["source"], state["process"]
     if process != source and source_of(process) != source:
         raise BadInput(f"{quote(process)} is no process of source {quote(source)}")
+    if state["used"] > state["cut"]:
+        raise BadInput(f'"used" is {state["used"]}, and "cut" has less')
     for group, entries in state["frontier"].items():
         for name, number in entries.items():
             if state["covered"].get(group, {}).get(name, 0) < number:

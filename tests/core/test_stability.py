@@ -124,6 +124,15 @@ def test_a_file_keeps_what_was_forgotten_and_the_number_of_the_cut(
     assert from_binary(*to_binary(kept)) == kept
 
 
+def test_a_state_that_used_a_larger_cut_than_it_knows_is_refused() -> None:
+    shop = Stamper("shop")
+    shop.stable(cut(3))
+    saved = json.loads(shop.save())
+    assert (saved["used"], saved["cut"]) == (3, 3)
+    with pytest.raises(BadInput, match='"used" is 3, and "cut" has less'):
+        Stamper.restore(json.dumps({**saved, "cut": 2}))
+
+
 @pytest.mark.parametrize(
     ("odd", "said"),
     [

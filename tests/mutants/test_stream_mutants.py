@@ -650,6 +650,7 @@ def check_journal(made: dict[str, Any], folder: Path) -> None:
     for old, new in (
         (b'"causalnumbers": "{\\"all\\":1}"', b'"causalnumbers": "{\\"all\\":2}"'),
         (b'"frontier": {}', b'"frontier": {"g": {"q": 1}}'),
+        (b'"used": 0', b'"used": 1'),
     ):
         assert old in whole
         file.write_bytes(whole.replace(old, new).replace(b'"sequence": "0', b'"other": "0'))
@@ -944,6 +945,7 @@ journals(
     "a past that is not covered is refused",
     "knowledge",
 )
+journals('if state["used"] > state["cut"]:', "if False:", "a cut that was used is known", "knowledge")
 journals(
     "if process != source and source_of",
     "if False and source_of",
