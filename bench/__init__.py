@@ -11,6 +11,7 @@ bound; one that is missed makes the exit code 1.
     holdback    what a message costs with 100,000 waiting, over 1,000 waiting       required: at most 3
     protocols   messages per second of each protocol, over those of no protocol
     stamps      bytes of each protocol's stamps, over those of matrix clocks
+    cuts        entries of a stamp with 10,000 groups and cuts, over those without; only by name
     simulator   events per second with a trace or a judge, over those without
     pages       bytes of a page, over those of the trace as gzip
     spark       order and verify of 10 million events, over Spark's sort by time    required: at most 2 and 3

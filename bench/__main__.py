@@ -7,13 +7,14 @@ import sys
 from collections.abc import Mapping, Sequence
 
 import bench
-from bench import flat, holdback, large, pages, protocols, simulator, spark, stamps, streams
+from bench import cuts, flat, holdback, large, pages, protocols, simulator, spark, stamps, streams
 from bench.result import Benchmark, Spoilt
 
 BENCHMARKS: dict[str, Benchmark] = {
     "holdback": holdback.results,
     "protocols": protocols.results,
     "stamps": stamps.results,
+    "cuts": cuts.results,
     "simulator": simulator.results,
     "pages": pages.results,
     "spark": spark.results,
@@ -21,7 +22,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "large": large.results,
     "flat": flat.results,
 }
-ONLY_BY_NAME = frozenset({"large", "flat"})
+ONLY_BY_NAME = frozenset({"cuts", "large", "flat"})
 """These take too long to run unasked."""
 
 

@@ -62,7 +62,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any, Generic, TypeVar
 
-from causet.envelope import MOST_SEQUENCE
+from causet.envelope import ALL, MOST_SEQUENCE
 from causet.errors import BadInput, BadStamp, quote
 from causet.holdback import HoldBack, Threshold
 from causet.status import DELIVERED, DIVERTED, FLAG, FLAGGED, LATE, POLICIES, WAIT
@@ -73,8 +73,6 @@ Stream = tuple[str, str]
 Name = tuple[Stream, int]
 """A message in one of its groups, by its number there."""
 
-ALL = "all"
-"""The group of messages that name none."""
 AHEAD = 10**9
 """How far the number of a message may be above the largest one of its source; beyond that it is refused."""
 REMEMBERED = 1 << 16

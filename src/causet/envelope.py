@@ -2,10 +2,15 @@
 
     causalversion   2; without it, the envelope is of version 1
     causalprocess   the identity under which the source numbers its messages; without it, the source itself
-    causaldomain    the domain in which numbers count
-    sequence        the number: 1, 2, 3, … per process and domain
-    causaldeps      the direct causes: process → number
+    causalgroups    the groups that the message goes to: a list
+    causalnumbers   its number in each of them: group → 1, 2, 3, … per process and group
+    causaldeps      the frontier of its past: group → process → number (`causet.frontier`)
+    causalcut       the largest number of a cut that the sender used or saw
+    sequence        the number of a message to one group
     causaltime      r + c and r of the ⟨r, c⟩ clock, in ticks of 1 µs; in version 1, of 1 ms
+
+An envelope without `causalnumbers` is an older one: it goes to one group, its `causaldomain` or else `all`,
+its number there is `sequence`, and `causaldeps` is the frontier of that group: process → number.
 
 What strangers wrote is read strictly: it becomes a value, or BadStamp says in a sentence what is wrong.
 """
@@ -14,23 +19,31 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from causet.errors import BadInput, BadStamp, quote
+from causet.frontier import Stamped
 from causet.model import is_text
 from causet.rcclock import TICKS_PER_MS, RcTime
 
 TYPE, HEARTBEAT = "causet.message", "causet.heartbeat"
 VERSION_NAME, PROCESS, DOMAIN = "causalversion", "causalprocess", "causaldomain"
-GROUPS, NUMBERS = "causalgroups", "causalnumbers"
+GROUPS, NUMBERS, DEPS, CUT = "causalgroups", "causalnumbers", "causaldeps", "causalcut"
+ALL = "all"
+"""The group of messages that name none."""
 VERSION = 2
 """Of the envelope's extensions."""
 MOST_SEQUENCE = 2**53 - 1
 """The largest number of a message: whatever reads JSON reads it exactly, and no source sends that many."""
 PACKED_VERSION = 1
+PACKED_FRONTIER = 2
 MOST_DEPS = 10_000
-"""Direct causes of one message, at most."""
+"""Numbers that one message names, at most: its own and those of its frontier."""
+
+Numbers = Mapping[str, int]
+Entries = Mapping[str, Numbers]
+"""group → process → number"""
 
 
 # Reading what strangers wrote.
@@ -79,8 +92,151 @@ def sequence_of(envelope: Mapping[str, Any]) -> int:
     return int(found)
 
 
+def numbers_of(envelope: Mapping[str, Any]) -> dict[str, int]:
+    """The number of a message in each of its groups; BadStamp if it is invalid.
+
+    >>> numbers_of({"causalnumbers": '{"orders":7,"audit":2}'}), numbers_of({"sequence": "3"})
+    ({'orders': 7, 'audit': 2}, {'all': 3})
+    """
+    text, listed = envelope.get(NUMBERS), envelope.get(GROUPS)
+    if text is None:
+        domain = envelope.get(DOMAIN)
+        if domain is not None and not is_text(domain):
+            raise BadStamp(f"causaldomain must be text, not {quote(domain)}")
+        return {ALL if domain is None else domain: sequence_of(envelope)}
+    found = _parsed(NUMBERS, text)
+    if not isinstance(found, dict) or not 1 <= len(found) <= MOST_DEPS:
+        raise BadStamp(f"causalnumbers must be a map of 1 to {MOST_DEPS:,} groups, not {quote(text)}")
+    _check_numbers(NUMBERS, found, "group")
+    if listed is not None:
+        names = _parsed(GROUPS, listed)
+        if not isinstance(names, list) or len(names) != len(found) or not all(map(is_text, names)):
+            raise BadStamp(f"causalgroups must be a list of the groups in causalnumbers, not {quote(listed)}")
+        if set(names) != set(found):
+            raise BadStamp(
+                f"causalgroups must list the groups in causalnumbers, and no other: {quote(listed)}"
+            )
+    if envelope.get("sequence") is not None and [sequence_of(envelope)] != list(found.values()):
+        raise BadStamp(
+            f"sequence must be the number in the one group of a message, not {quote(envelope['sequence'])}"
+        )
+    return found
+
+
+def frontier_of(envelope: Mapping[str, Any]) -> Stamped:
+    """The numbers of a message, and the frontier of its past; BadStamp if they cannot be read, or if the
+    message would be its own cause.
+
+    >>> frontier_of({"source": "anna", "sequence": "3", "causaldeps": '{"ben":1}'})
+    Stamped(numbers={'all': 3}, past={'all': {'ben': 1}})
+    """
+    version_of(envelope)
+    process, numbers = process_of(envelope), numbers_of(envelope)
+    if envelope.get(NUMBERS) is not None:
+        past = _past(envelope.get(DEPS, "{}"), MOST_DEPS - len(numbers))
+    else:
+        deps = deps_of(envelope)
+        past = dict.fromkeys(numbers, deps) if deps else {}
+    for group, number in numbers.items():
+        if past.get(group, {}).get(process, 0) >= number:
+            raise BadStamp(
+                f"message {number} of {quote(process)} in {quote(group)} depends on itself or on a later one"
+            )
+    return Stamped(numbers, past)
+
+
+def _past(text: object, most: int) -> dict[str, dict[str, int]]:
+    found = _parsed(DEPS, text)
+    if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
+        raise BadStamp(f"causaldeps must be a map of groups to maps of processes, not {quote(text)}")
+    check_entries(DEPS, found, most)
+    return found
+
+
+def check_entries(what: str, entries: dict[Any, Any], most: int | None = None) -> None:
+    """BadStamp if this is no map group → process → number, or one with too many entries."""
+    if most is not None and sum(map(len, entries.values())) > most:
+        raise BadStamp(f"{what} names more than {MOST_DEPS:,} messages, which is the most")
+    for group, numbers in entries.items():
+        if not is_text(group):
+            raise BadStamp(f"{what}: {quote(group)} cannot be the name of a group")
+        if not isinstance(numbers, dict) or not numbers:
+            raise BadStamp(f"{what}: group {quote(group)} must have entries, not {quote(numbers)}")
+        _check_numbers(what, numbers, "process")
+
+
+def _check_numbers(what: str, numbers: Mapping[Any, Any], kind: str) -> None:
+    for name, number in numbers.items():
+        if not is_text(name):
+            raise BadStamp(f"{what}: {quote(name)} cannot be the name of a {kind}")
+        if type(number) is not int or not 1 <= number <= MOST_SEQUENCE:
+            raise BadStamp(f"{what}: the number of {quote(name)} cannot be {quote(number)}")
+
+
+def cut_of(envelope: Mapping[str, Any]) -> int:
+    """The largest number of a cut that the sender used or saw, 0 without one; BadStamp if it is invalid.
+
+    >>> cut_of({}), cut_of({"causalcut": 3}), cut_of({"causalcut": "3"})
+    (0, 3, 3)
+    """
+    found = envelope.get(CUT)
+    if found is None:
+        return 0
+    number = found
+    if isinstance(found, str) and found.isascii() and found.isdigit() and len(found) <= 20:
+        number = int(found)
+    if type(number) is int and 0 <= number <= MOST_SEQUENCE:
+        return number
+    raise BadStamp(f"causalcut must be a number up to {MOST_SEQUENCE}, not {quote(found)}")
+
+
+class Cut(NamedTuple):
+    """A set of messages that readers wait for: up to a number of each process in each group."""
+
+    number: int
+    groups: dict[str, dict[str, int]]
+
+
+def read_cut(given: object) -> Cut:
+    """A cut, as a map or as its JSON text; BadInput if it is none.
+
+    >>> read_cut('{"number": 3, "groups": {"orders": {"shop": 7}}}')
+    Cut(number=3, groups={'orders': {'shop': 7}})
+    """
+    try:
+        found = _parsed("a cut", given) if isinstance(given, str) else given
+        if not isinstance(found, Mapping) or set(found) != {"number", "groups"}:
+            raise BadStamp(f"a cut must be a map with a number and groups, not {quote(given)}")
+        number, groups = found["number"], found["groups"]
+        if type(number) is not int or not 1 <= number <= MOST_SEQUENCE:
+            raise BadStamp(f"the number of a cut cannot be {quote(number)}")
+        if not isinstance(groups, dict):
+            raise BadStamp(f"the groups of a cut must be a map, not {quote(groups)}")
+        check_entries("a cut", groups)
+    except BadStamp as error:
+        raise BadInput(str(error)) from None
+    return Cut(number, groups)
+
+
+def _parsed(name: str, text: object) -> object:
+    """JSON in which no name stands twice."""
+    try:
+        if isinstance(text, str):
+            return json.loads(text, object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        pass
+    raise BadStamp(f"{name} must be JSON text, not {quote(text)}")
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found
+
+
 def deps_of(envelope: Mapping[str, Any]) -> dict[str, int]:
-    """The direct causes of a message; BadStamp if they cannot be read."""
+    """The causes that an envelope without `causalnumbers` names; BadStamp if they cannot be read."""
     text = envelope.get("causaldeps", "{}")
     if not isinstance(text, str):
         raise BadStamp(f"causaldeps must be JSON text, not {quote(text)}")
@@ -116,14 +272,21 @@ def time_of(envelope: Mapping[str, Any]) -> RcTime | None:
 # Writing.
 
 
-def canonical(deps: Mapping[str, int]) -> str:
-    """A map process → number as canonical JSON (RFC 8785): keys by their UTF-16 form, no blanks.
+def canonical(value: Mapping[str, Any] | Sequence[str]) -> str:
+    """Names, numbers, and maps of them, as canonical JSON (RFC 8785): keys by their UTF-16 form, no blanks.
 
-    >>> canonical({"p2": 3, "p10": 1})
-    '{"p10":1,"p2":3}'
+    >>> canonical({"p2": 3, "p10": 1}), canonical({"orders": {"shop": 7}}), canonical(["orders", "audit"])
+    ('{"p10":1,"p2":3}', '{"orders":{"shop":7}}', '["orders","audit"]')
     """
-    ordered = sorted(deps, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
-    return json.dumps({name: deps[name] for name in ordered}, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(_ordered(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def _ordered(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    plain = "".join(value).isascii()  # then the order is that of the characters
+    names = sorted(value, key=None if plain else lambda name: name.encode("utf-16-be", "surrogatepass"))
+    return {name: _ordered(value[name]) for name in names}
 
 
 def pack_deps(deps: Mapping[str, int]) -> bytes:
@@ -133,13 +296,34 @@ def pack_deps(deps: Mapping[str, int]) -> bytes:
     >>> pack_deps({"p2": 3}).hex(" ")
     '01 03 00 00 00 00 00 00 00 02 00 70 32'
     """
-    packed = bytearray([PACKED_VERSION])
-    for name in sorted(deps):
-        raw = name.encode()
-        if len(raw) >= 2**16:
-            raise BadInput(f"the name of a process is too long: {quote(name)}")
-        packed += deps[name].to_bytes(8, "little") + len(raw).to_bytes(2, "little") + raw
+    return bytes([PACKED_VERSION]) + _packed(deps)
+
+
+def pack_frontier(past: Entries) -> bytes:
+    """A map group → process → number as the bytes of the column `deps`: a version, then for each group the
+    length of its name (2 bytes), the name in UTF-8, the count of its entries (4), and the entries as
+    `pack_deps` writes them; little-endian, by name. Equal pasts have equal bytes.
+
+    >>> pack_frontier({"g": {"p2": 3}}).hex(" ")
+    '02 01 00 67 01 00 00 00 03 00 00 00 00 00 00 00 02 00 70 32'
+    """
+    packed = bytearray([PACKED_FRONTIER])
+    for group, entries in sorted(past.items()):
+        if entries:
+            packed += _packed_name(group, "group") + len(entries).to_bytes(4, "little") + _packed(entries)
     return bytes(packed)
+
+
+def _packed(entries: Numbers) -> bytes:
+    names = sorted(entries)
+    return b"".join(entries[name].to_bytes(8, "little") + _packed_name(name, "process") for name in names)
+
+
+def _packed_name(name: str, what: str) -> bytes:
+    raw = name.encode()
+    if len(raw) >= 2**16:
+        raise BadInput(f"the name of a {what} is too long: {quote(name)}")
+    return len(raw).to_bytes(2, "little") + raw
 
 
 # The Kafka binding: structured mode is the envelope as JSON.
@@ -185,8 +369,10 @@ def from_binary(headers: Iterable[tuple[str, bytes]], value: bytes | None) -> di
                 envelope["datacontenttype" if name == "content-type" else name[3:]] = raw.decode()
             except UnicodeDecodeError:
                 raise BadStamp(f"header {name} is not UTF-8 text") from None
-    if envelope.get(VERSION_NAME) == str(VERSION):  # headers are text, and this one is a number
+    if envelope.get(VERSION_NAME) == str(VERSION):  # headers are text, and these two are numbers
         envelope[VERSION_NAME] = VERSION
+    if CUT in envelope:
+        envelope[CUT] = cut_of(envelope)
     if not envelope.get("source") or not envelope.get("id"):
         raise BadStamp("a message in binary mode must have the headers ce_source and ce_id")
     if value is not None:

@@ -6,8 +6,8 @@ reads one or more groups; nobody need read where it writes. A process keeps
     K   for every group with messages in its past, the frontier: entries (process → number) that cover these
         messages. A message covers what its own frontier of the group covers, and the previous one of its
         process there
-    S   for every group the largest number of each process that was ever stamped, seen, or read in a frontier:
-        what K covers
+    S   for every group the largest number of each process that was ever stamped, seen, or read in a frontier
+        or a cut: what K covers, or a cut
 
 and a message carries K. So:
 
@@ -19,9 +19,17 @@ and a message carries K. So:
             message's groups that it reads, and, of the groups that it reads, all that the frontier covers.
             What is in groups that it does not read is not waited for.
 
+    cut     A cut is a set of messages: in every group, up to a number of each process. Cuts are numbered, and
+            each contains those before it. Who is told of one forgets what K has of it, and says with every
+            message the largest number of a cut that it used, or read in a message that it saw. A reader of
+            such a message waits for all of that cut, too, in the groups that it reads. A cut is made before
+            its number is known to anybody, so no message is in the cut that it names.
+
 A reader waits for exactly the messages in the past that are addressed to it, through whatever groups the past
 ran: never early, and never later than necessary. Without S, what a process has covered before would come back
 with every message of somebody who has not: entries would pile up, for every run of a producer that restarts.
+Without cuts, K has every group that was ever in the past. A cut of what all known readers have delivered
+delays none of them; a reader that nobody knew of waits for it, and so is not too early.
 
     >>> shop, bank = Frontier("shop"), Frontier("bank")
     >>> order = shop.stamp(["orders"])
@@ -71,13 +79,17 @@ class Frontier(Generic[Group, Process]):
         """The number that the next message has in a group."""
         return self.covered.get(group, {}).get(self.process, 0) + 1
 
+    def next(self, groups: Iterable[Group]) -> Stamped:
+        """What the next message says, if it goes to these groups."""
+        numbers = {group: self.next_number(group) for group in groups}
+        return Stamped(numbers, dict(self.frontier))
+
     def stamp(self, groups: Iterable[Group]) -> Stamped:
         """The next message, to these groups."""
-        numbers = {group: self.next_number(group) for group in groups}
-        past = dict(self.frontier)
-        for group, number in numbers.items():
+        stamped = self.next(groups)
+        for group, number in stamped.numbers.items():
             self._alone(group, number)
-        return Stamped(numbers, past)
+        return stamped
 
     def _alone(self, group: Group, number: int) -> None:
         self.frontier[group] = {self.process: number}
@@ -87,28 +99,64 @@ class Frontier(Generic[Group, Process]):
         self, process: Process, numbers: Mapping[Group, int], past: Mapping[Group, Mapping[Process, int]]
     ) -> None:
         """A message was delivered here: what is stamped from now on comes after it."""
-        new = {group: number for group, number in numbers.items() if not self.covers(group, process, number)}
+        new, told = self.news(process, numbers, past)
         for group, number in new.items():
-            known = past.get(group, {})
+            known = told.get(group, {})
             kept = {p: n for p, n in self.frontier.get(group, {}).items() if n > known.get(p, 0)}
             self.frontier[group] = kept | {process: number}
-        for group, entries in past.items():
+        for group, entries in told.items():
             if group not in new:
-                self._add(group, entries)
+                self.frontier[group] = self.frontier.get(group, {}) | entries
         for group, number in new.items():
             self._cover(group, process, number)
-        for group, entries in past.items():
-            for p, n in entries.items():
-                self._cover(group, p, n)
+        self._cover_all(told)
 
-    def _add(self, group: Group, entries: Mapping[Process, int]) -> None:
-        more = {p: n for p, n in entries.items() if not self.covers(group, p, n)}
-        if more:
-            self.frontier[group] = self.frontier.get(group, {}) | more
+    def news(
+        self, process: Process, numbers: Mapping[Group, int], past: Mapping[Group, Mapping[Process, int]]
+    ) -> Stamped:
+        """The part of a message that changes something here: who saw that has seen the message."""
+        new = {group: number for group, number in numbers.items() if not self.covers(group, process, number)}
+        return Stamped(new, self._news(past, new))
+
+    def _news(
+        self, past: Mapping[Group, Mapping[Process, int]], covered: Container[Group]
+    ) -> dict[Group, dict[Process, int]]:
+        """Of these entries those that are not known; in groups where they are covered, also those that cover
+        an entry of K."""
+        found = {}
+        for group, entries in past.items():
+            mine = self.frontier.get(group, {}) if group in covered else {}
+            told = {
+                p: n for p, n in entries.items() if not self.covers(group, p, n) or 0 < mine.get(p, 0) <= n
+            }
+            if told:
+                found[group] = told
+        return found
+
+    def news_of(self, cut: Mapping[Group, Mapping[Process, int]]) -> dict[Group, dict[Process, int]]:
+        """The part of a cut that changes something here."""
+        return self._news(cut, cut)
+
+    def stable(self, cut: Mapping[Group, Mapping[Process, int]]) -> None:
+        """Whoever reads what is stamped from now on waits for this cut: K need not have it."""
+        told = self.news_of(cut)
+        for group, entries in told.items():
+            kept = {p: n for p, n in self.frontier.get(group, {}).items() if n > entries.get(p, 0)}
+            self.frontier.pop(group, None)
+            if kept:
+                self.frontier[group] = kept
+        self._cover_all(told)
 
     def covers(self, group: Group, process: Process, number: int) -> bool:
-        """Whether a message is known to be in the past, by K."""
-        return number <= self.covered.get(group, {}).get(process, 0)
+        """Whether a message is known to be in the past, by K or a cut. Of its own messages a process knows
+        all: it believes nobody who names another one."""
+        return process == self.process or number <= self.covered.get(group, {}).get(process, 0)
+
+    def _cover_all(self, told: Mapping[Group, Mapping[Process, int]]) -> None:
+        for group, entries in told.items():
+            for p, n in entries.items():
+                if p != self.process:
+                    self._cover(group, p, n)
 
     def _cover(self, group: Group, process: Process, number: int) -> None:
         known = self.covered.setdefault(group, {})
@@ -122,10 +170,22 @@ def needs(
     reads: Container[Group],
 ) -> Iterator[tuple[tuple[Process, Group], int]]:
     """What a reader of these groups waits for: of each (process, group), that this number is delivered."""
-    for group, entries in past.items():
-        if group in reads:
-            for p, n in entries.items():
-                yield (p, group), n
+    yield from needs_of(past, reads)
     for group, number in numbers.items():
         if group in reads and number > 1:
             yield (process, group), number - 1
+
+
+def needs_of(
+    cut: Mapping[Group, Mapping[Process, int]], reads: Container[Group]
+) -> Iterator[tuple[tuple[Process, Group], int]]:
+    """What a reader of these groups waits for, besides `needs`, before a message that names this cut. It must
+    be the very cut that the message names: a later one may have the message itself.
+
+    >>> list(needs_of({"orders": {"shop": 7}, "payments": {"bank": 3}}, reads={"orders"}))
+    [(('shop', 'orders'), 7)]
+    """
+    for group, entries in cut.items():
+        if group in reads:
+            for p, n in entries.items():
+                yield (p, group), n

@@ -15,24 +15,15 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from causet.envelope import MOST_SEQUENCE, process_of, sequence_of, time_of
 from causet.errors import BadInput, BadStamp, quote
-from causet.identity import source_of
-from causet.model import is_text
-from causet.rcclock import FAR, TICKS_PER_MS
 
 try:
     import fcntl
 except ImportError:  # pragma: no cover
     fcntl = None  # type: ignore[assignment]
-
-VERSION = 2
-"""Of saved stampers and of their files. Version 1 is taken over: its times count ms, and its messages are
-numbered under the plain source, which goes on."""
 
 _WRITES = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 CLOSED = "this stamper was closed; open a new one"
@@ -86,26 +77,21 @@ class Journal:
                 f"{self._path}: cannot be locked: {error.strerror}; put the file on a disk that has locks"
             ) from None
 
-    def read(self) -> list[dict[str, Any]]:
+    def read(self, take: Callable[[dict[str, Any], bool], None]) -> None:
+        """Give each line to `take`, with whether it is the first one. `take` says with BadInput or BadStamp
+        that it is no line of a stamper's file."""
         try:
             raw = self._path.read_bytes()
         except OSError as error:
             raise BadInput(f"{self._path}: cannot be read: {error.strerror}") from None
         whole = raw[: raw.rfind(b"\n") + 1].splitlines()
-        found: list[dict[str, Any]] = []
-        old = False
         for number, line in enumerate(whole, 1):
             try:
-                record = _record(line)
-                if number == 1:
-                    old = _version(record, "its first line") == 1
-                line_now = _taken_over(record, number == 1) if old else record
-                found.append(_checked(line_now, found[0] if found else None))
+                take(record_of(line), number == 1)
             except (ValueError, RecursionError, BadInput, BadStamp) as error:
                 raise BadInput(
                     f"{self._path}, line {number}: not a line of a stamper's file: {error}"
                 ) from None
-        return found
 
     def begin(self, state: Mapping[str, Any], kept: Iterable[Mapping[str, Any]]) -> None:
         """Start a new file with these lines: the old one stays until the new one is whole."""
@@ -187,95 +173,9 @@ def _line(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass") + b"\n"
 
 
-def _record(line: str | bytes) -> dict[str, Any]:
+def record_of(line: str | bytes) -> dict[str, Any]:
+    """A line of a file, or a saved state; BadInput, or an error of JSON, if it is none."""
     found = json.loads(line)
     if not isinstance(found, dict):
         raise BadInput(f"an object is expected, not {quote(found)}")
     return found
-
-
-def state_of(saved: str | bytes, what: str) -> dict[str, Any]:
-    """The state that `Stamper.save` gave, as one of this version; BadInput if it is none."""
-    try:
-        state = _record(saved)
-        old = _version(state, what) == 1
-        return _checked(_taken_over(state, first=True) if old else state, None)
-    except (ValueError, RecursionError):
-        raise BadInput(f"{what}: not JSON") from None
-
-
-def _version(state: Mapping[str, Any], what: str) -> int:
-    if "version" not in state:
-        raise BadInput(f"{what}: no state of a stamper")
-    version = state["version"]
-    if type(version) is not int or not 1 <= version <= VERSION:
-        raise BadInput(
-            f"{what}: version {quote(version)}, and this release reads up to {VERSION}; use the one that "
-            "wrote it"
-        )
-    return version
-
-
-def _taken_over(line: dict[str, Any], first: bool) -> dict[str, Any]:
-    """A line of version 1 as one of version 2."""
-    if type(line.get("rc")) is int:
-        line = {**line, "rc": line["rc"] * TICKS_PER_MS}
-    return {**line, "process": line.get("source")} if first else line
-
-
-STATE = ("source", "process", "domain", "sequence", "seen", "direct")
-"""What every state has."""
-
-
-def _checked(line: dict[str, Any], state: Mapping[str, Any] | None) -> dict[str, Any]:
-    """BadInput or BadStamp if a line has not what it must have. `state` is the first line, for all others."""
-    for name in STATE if state is None else ():
-        if name not in line:
-            raise BadInput(f"{quote(name)} is missing")
-    if "version" in line and state is not None:
-        raise BadInput("the state of a stamper can stand in the first line only")
-    for name, fits in FIELDS.items():
-        if name in line and not fits(line[name]):
-            raise BadInput(f"{quote(name)} cannot be {quote(line[name])}")
-    first = line if state is None else state
-    if first["process"] != first["source"] and source_of(first["process"]) != first["source"]:
-        raise BadInput(f"{quote(first['process'])} is no process of source {quote(first['source'])}")
-    for envelope in (*line.get("unsent", ()), *([line["stamped"]] if "stamped" in line else [])):
-        if not isinstance(envelope, dict):
-            raise BadInput(f"an envelope cannot be {quote(envelope)}")
-        sequence_of(envelope), time_of(envelope)
-        if process_of(envelope) != first["process"]:
-            raise BadInput(f"a message of {quote(process_of(envelope))}, not of {quote(first['process'])}")
-    return line
-
-
-def _is_number(value: object, least: int = 1, most: int = MOST_SEQUENCE) -> bool:
-    return type(value) is int and least <= value <= most
-
-
-def _are_numbers(value: object) -> bool:
-    """Whether this is a map process → number."""
-    return isinstance(value, dict) and all(is_text(p) and _is_number(n) for p, n in value.items())
-
-
-def _is_seen(value: object) -> bool:
-    """A process, a number and its causes."""
-    if not isinstance(value, list) or len(value) != 3:
-        return False
-    return is_text(value[0]) and _is_number(value[1]) and _are_numbers(value[2])
-
-
-FIELDS: dict[str, Callable[[Any], bool]] = {
-    "source": is_text,
-    "process": is_text,
-    "domain": is_text,
-    "sequence": partial(_is_number, least=0),
-    "seen": _are_numbers,
-    "direct": _are_numbers,
-    "unsent": lambda value: isinstance(value, list),
-    "stamped": lambda value: isinstance(value, dict),
-    "sent": _is_number,
-    "saw": _is_seen,
-    "rc": lambda value: value is None or _is_number(value, 0, FAR - 1),
-}
-"""What a line may have, and what it must be like."""

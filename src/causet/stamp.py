@@ -1,19 +1,22 @@
 """Stamping at the source: the envelope of a message, and who knows what to write on it.
 
-The envelope is a CloudEvent. Within a domain each process numbers its messages 1, 2, 3, … (`sequence`), and
-says which messages of others it had seen and not yet answered (`causaldeps`): the direct causes. A message
-depends on the previous one of its process and on these; everything else follows.
+The envelope is a CloudEvent. A message goes to one or more groups, and in each of them its process numbers
+its messages 1, 2, 3, … (`causalnumbers`). It says what of all groups is in its past (`causaldeps`), as short
+as possible: the rule stands in `causet.frontier`. One stamper serves all groups that its process writes to
+and reads.
 
-    >>> anna, ben = Stamper("anna", "chat", run="1"), Stamper("ben", "chat", run="1")
-    >>> question = anna.stamp("Who is there?")
-    >>> ben.saw(question)
-    >>> answer = ben.stamp("Me.")
-    >>> answer["source"], answer["causalprocess"], answer["sequence"], answer["causaldeps"]
-    ('ben', 'ben~1', '00000000000000000001', '{"anna~1":1}')
+    >>> shop, bank = Stamper("shop", "orders", run="1"), Stamper("bank", "payments", run="1")
+    >>> order = shop.stamp("Two cups.")
+    >>> bank.saw(order)
+    >>> payment = bank.stamp("Paid.", to=["payments", "audit"])
+    >>> payment["source"], payment["causalprocess"], payment["causalgroups"]
+    ('bank', 'bank~1', '["payments","audit"]')
+    >>> payment["causalnumbers"], payment["causaldeps"]
+    ('{"audit":1,"payments":1}', '{"orders":{"shop~1":1}}')
 
 A process that lost its memory is a new process: its numbers begin at 1 again, under an identity of its own.
 
-    >>> Stamper("anna", "chat").process == Stamper("anna", "chat").process
+    >>> Stamper("shop").process == Stamper("shop").process
     False
 
 Standard library only: a producer needs nothing but this package's pure part.
@@ -24,26 +27,36 @@ from __future__ import annotations
 import base64
 import json
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from causet.envelope import (
+    ALL,
+    CUT,
+    DEPS,
     DOMAIN,
+    GROUPS,
     HEARTBEAT,
     MOST_DEPS,
     MOST_SEQUENCE,
+    NUMBERS,
+    PACKED_FRONTIER,
     PACKED_VERSION,
     PROCESS,
     TYPE,
     VERSION_NAME,
     canonical,
+    cut_of,
     deps_of,
     from_binary,
+    frontier_of,
+    numbers_of,
     pack_deps,
+    pack_frontier,
     process_of,
+    read_cut,
     sequence_of,
     tick_of,
     time_of,
@@ -51,8 +64,10 @@ from causet.envelope import (
 )
 from causet.envelope import VERSION as ENVELOPE_VERSION
 from causet.errors import BadInput, BadStamp, quote
+from causet.given import Address, check_data, checked_attributes, groups_of
 from causet.identity import identity, new_run
-from causet.journal import VERSION, Journal, state_of
+from causet.journal import Journal
+from causet.knowledge import Knowledge, Line, key_of, saved_state
 from causet.model import is_text
 from causet.rcclock import ClockJumped, RcClock, RcTime
 
@@ -61,6 +76,7 @@ __all__ = [
     "HEARTBEAT",
     "MOST_DEPS",
     "MOST_SEQUENCE",
+    "PACKED_FRONTIER",
     "PACKED_VERSION",
     "TYPE",
     "ClockJumped",
@@ -68,9 +84,13 @@ __all__ = [
     "RcTime",
     "Stamper",
     "canonical",
+    "cut_of",
     "deps_of",
     "from_binary",
+    "frontier_of",
+    "numbers_of",
     "pack_deps",
+    "pack_frontier",
     "process_of",
     "sequence_of",
     "time_of",
@@ -80,15 +100,11 @@ __all__ = [
 JOURNAL_LINES = 10_000
 """So many lines are written to a stamper's file before it is written anew."""
 
-_ATTRIBUTE = re.compile(r"[a-z0-9]{1,40}")
-_OURS = (
-    *("specversion", "id", "source", "type", "sequence", "data"),
-    *(VERSION_NAME, PROCESS, DOMAIN, "causaldeps", "causaltime"),
-)
-
 
 class Stamper:
-    """Writes envelopes for one source in one domain.
+    """Writes envelopes for one process, whatever groups it writes to and reads.
+
+    `to` is where messages go that name no other groups: a group, or a list of groups.
 
     The messages are numbered under an identity, `process`: the source, and a run of it that has a name of its
     own (`source~run`). With a `file`, the identity is made when the file is new, and kept in it, and every
@@ -115,44 +131,53 @@ class Stamper:
     def __init__(
         self,
         source: str,
-        domain: str = "all",
+        to: Address = ALL,
         *,
         clock: RcClock | None = None,
         file: str | Path | None = None,
         durable: bool = False,
         run: str | None = None,
     ) -> None:
-        for name, value in (("source", source), ("domain", domain)):
-            if not is_text(value):
-                raise BadInput(
-                    f"the {name} of a stamper must be text that is not empty and has no half of a surrogate "
-                    f"pair, not {quote(value)}"
-                )
+        if not is_text(source):
+            raise BadInput(
+                "the source of a stamper must be text that is not empty and has no half of a surrogate pair, "
+                f"not {quote(source)}"
+            )
+        groups = groups_of(to)
+        process = identity(source, new_run() if run is None else run)
         self.source = source
-        self.domain = domain
-        self.process = identity(source, new_run() if run is None else run)
-        """the identity under which messages are numbered"""
         self.clock = clock
-        self.sequence = 0
-        """the number of the last message"""
-        self._seen: dict[str, int] = {}
-        self._direct: dict[str, int] = {}
-        self._unsent: dict[int, dict[str, Any]] = {}
-        self._rc: int | None = None
-        """the largest r + c that the file knows of"""
+        self._knowledge = Knowledge(source, process, groups)
         self._lock = RLock()
         self._born = os.getpid()
         self._named = run is not None
         self._journal: Journal | None = None
         if file is not None:
+            self._knowledge.keeps = True
             self._journal = Journal(Path(file), durable)
             try:
-                for line in self._journal.read():
-                    self._replay(line)
-                self._journal.begin(self._state(), [{"stamped": each} for each in self._unsent.values()])
+                self._journal.read(self._knowledge.read)
+                self._check_whose(process)
+                self._known_time()
+                self._journal.begin(self._state(), self._knowledge.kept())
             except BaseException:
                 self._journal.close()
                 raise
+
+    @property
+    def process(self) -> str:
+        """the identity under which messages are numbered"""
+        return self._knowledge.process
+
+    @property
+    def to(self) -> tuple[str, ...]:
+        """where messages go that name no other groups"""
+        return self._knowledge.to
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """group → the number of the last message there"""
+        return self._knowledge.numbers
 
     def close(self) -> None:
         """Release the file, so that another stamper can open it; this one stamps no more. Without a file,
@@ -170,33 +195,38 @@ class Stamper:
     @property
     def unsent(self) -> list[dict[str, Any]]:
         """Envelopes that `sent` was never called for, in their order; only kept with a file."""
-        return list(self._unsent.values())
+        return list(self._knowledge.unsent.values())
 
-    def stamp(self, data: Any = None, **attributes: str) -> dict[str, Any]:
-        """The envelope of the next message: `data` is anything that JSON can hold, or bytes; `attributes` are
-        further attributes of the CloudEvent, such as `type` or `subject`."""
-        _check_data(data)
-        given = _checked(attributes)
+    def stamp(self, data: Any = None, to: Address | None = None, **attributes: str) -> dict[str, Any]:
+        """The envelope of the next message: `data` is anything that JSON can hold, or bytes; `to` is the
+        group or the list of groups that it goes to, if not those of the stamper; `attributes` are further
+        attributes of the CloudEvent, such as `type` or `subject`."""
+        check_data(data)
+        given = checked_attributes(attributes)
+        groups = self.to if to is None else groups_of(to)
         with self._lock:
-            return self._stamped(data, given)
+            return self._stamped(data, groups, given)
 
-    def _stamped(self, data: Any, attributes: dict[str, str]) -> dict[str, Any]:
-        if self.sequence >= MOST_SEQUENCE:
-            raise BadInput(
-                f"{self.source} has sent {MOST_SEQUENCE} messages, which is the most that can be numbered"
-            )
+    def _stamped(self, data: Any, groups: tuple[str, ...], attributes: dict[str, str]) -> dict[str, Any]:
+        numbers, past = self._knowledge.known.next(groups)
+        self._check_numbers(numbers, past)
         self._check_open()
-        number = self.sequence + 1
+        first = groups[0]
         envelope: dict[str, Any] = {
             "specversion": "1.0",
-            "id": attributes.pop("id", f"{self.process}:{self.domain}:{number}"),
+            "id": attributes.pop("id", f"{self.process}:{first}:{numbers[first]}"),
             "source": self.source,
             "type": attributes.pop("type", TYPE),
             **attributes,
             **self._about(),
-            "sequence": f"{number:020}",
-            "causaldeps": canonical(self._direct),
+            GROUPS: canonical(groups),
+            NUMBERS: canonical(numbers),
+            DEPS: canonical(past),
         }
+        if len(groups) == 1:
+            envelope["sequence"] = f"{numbers[first]:020}"
+        if self._knowledge.cut:
+            envelope[CUT] = self._knowledge.cut
         if self.clock is not None:
             envelope["causaltime"] = str(self.clock.event())
         if isinstance(data, bytes | bytearray):
@@ -204,17 +234,28 @@ class Stamper:
         elif data is not None:
             envelope["data"] = data
         if self._journal is not None:
-            self._write({"stamped": envelope})
-            self._unsent[number] = envelope
-        self.sequence = number
-        self._direct = {}
+            self._journal.append({"stamped": {name: envelope[name] for name in envelope if name != DEPS}})
+        self._knowledge.stamped(envelope, numbers)
         self._tidy()
         return envelope
+
+    def _check_numbers(self, numbers: Mapping[str, int], past: Mapping[str, Mapping[str, int]]) -> None:
+        for group, number in numbers.items():
+            if number > MOST_SEQUENCE:
+                raise BadInput(
+                    f"{self.source} has sent {MOST_SEQUENCE} messages to {quote(group)}, which is the most "
+                    "that can be numbered"
+                )
+        if len(numbers) + sum(map(len, past.values())) > MOST_DEPS:
+            raise BadInput(
+                f"the next message of {quote(self.source)} would name more than {MOST_DEPS:,} messages, "
+                "which is the most: tell its stamper of cuts, so that it can forget what is stable"
+            )
 
     def _about(self) -> dict[str, Any]:
         """The attributes that all envelopes of this stamper have."""
         process = {PROCESS: self.process} if self.process != self.source else {}
-        return {VERSION_NAME: ENVELOPE_VERSION, **process, DOMAIN: self.domain}
+        return {VERSION_NAME: ENVELOPE_VERSION, **process}
 
     def _check_open(self) -> None:
         """BadInput if this stamper may not be used here, or not any longer."""
@@ -227,56 +268,63 @@ class Stamper:
             )
 
     def sent(self, envelope: Mapping[str, Any]) -> None:
-        """The broker has this message: no need to keep it for a restart."""
+        """The broker has this message, in all of its groups: no need to keep it for a restart."""
         _check_envelope(envelope)
-        number = sequence_of(envelope)
+        process, key = process_of(envelope), key_of(numbers_of(envelope))
+        if process != self.process:
+            raise BadInput(f"a message of {quote(process)} is not one that {quote(self.process)} has sent")
         with self._lock:
-            if number in self._unsent:
-                self._write({"sent": number})
-                del self._unsent[number]
-                self._tidy()
+            if key in self._knowledge.unsent:
+                self._happened({"sent": list(key)})
 
     def saw(self, envelope: Mapping[str, Any]) -> None:
-        """A message was delivered here: what is stamped from now on comes after it.
+        """A message was delivered here, of whatever group: what is stamped from now on comes after it.
 
-        Messages must be delivered in causal order: then the direct causes are exactly the delivered messages
-        that no other delivered one depends on. BadStamp if the envelope is damaged or of another domain;
-        nothing is changed then.
+        Messages must be delivered in causal order: then the frontier of a group has exactly the messages that
+        no other delivered one covers. BadStamp if the envelope is damaged; nothing is changed then. Of a
+        message of one's own, nothing is new.
         """
         _check_envelope(envelope)
-        process, domain = process_of(envelope), envelope.get(DOMAIN, self.domain)
-        if domain != self.domain:
-            raise BadStamp(
-                f"a message of domain {quote(domain)} at a stamper of domain {quote(self.domain)}: "
-                "dependencies stay inside a domain, so give what belongs together one domain"
-            )
-        when, tick = time_of(envelope), tick_of(envelope)
-        beats = envelope.get("type") == HEARTBEAT
-        number, deps = (0, {}) if beats else (sequence_of(envelope), deps_of(envelope))
-        if deps.get(process, 0) >= number and not beats:
-            raise BadStamp(f"message {number} of {quote(process)} depends on itself or on a later one")
+        process, when, tick, cut = (
+            process_of(envelope),
+            time_of(envelope),
+            tick_of(envelope),
+            cut_of(envelope),
+        )
+        stamped = None if envelope.get("type") == HEARTBEAT else frontier_of(envelope)
         with self._lock:
             self._check_open()
+            line: dict[str, Any] = {}
             before = self.clock.largest if self.clock is not None else 0
             if self.clock is not None and when is not None:
                 self.clock.heard(when, tick=tick, source=process)
-            if beats or process == self.process or number <= self._seen.get(process, 0):
-                if self.clock is not None and self.clock.largest > before:
-                    self._write({"rc": self.clock.largest})
-                    self._tidy()
-                return
-            line: dict[str, Any] = {"saw": [process, number, deps]}
-            if self.clock is not None:
+            if self.clock is not None and self.clock.largest > before:
                 line["rc"] = self.clock.largest
-            self._write(line)
-            self._learn(process, number, deps)
-            self._tidy()
+            if stamped is not None and process != self.process:
+                news = self._knowledge.known.news(process, *stamped)
+                if any(news):
+                    line["saw"] = [process, *news]
+                if cut > self._knowledge.cut:
+                    line["cut"] = cut
+            if line:
+                self._happened(line)
 
-    def _learn(self, process: str, number: int, deps: Mapping[str, int]) -> None:
-        for name, least in deps.items():
-            if self._direct.get(name, least + 1) <= least:
-                del self._direct[name]
-        self._seen[process] = self._direct[process] = number
+    def stable(self, cut: Mapping[str, Any] | str) -> None:
+        """Every known reader has delivered these messages: stamps need not name them any more.
+
+        A cut is `{"number": 3, "groups": {"orders": {"shop~1": 7}}}`, or that as JSON: up to which number of
+        each process, in each group. Cuts are numbered from 1, for all processes alike, and each contains
+        those before it. What is stamped from now on carries the number of the cut (`causalcut`), and a reader
+        waits for all of that cut in the groups that it reads: one that joined later, and was not known, may
+        not have it yet. An older cut than the last one that was told changes nothing. BadInput if it is no
+        cut.
+        """
+        number, groups = read_cut(cut)
+        with self._lock:
+            self._check_open()
+            if number > self._knowledge.used:
+                news = self._knowledge.known.news_of(groups)
+                self._happened({"stable": {"number": number, "groups": news}})
 
     def heartbeat(self) -> dict[str, Any]:
         """An envelope without a message, which tells mergers how far this source's clock is."""
@@ -285,11 +333,10 @@ class Stamper:
         with self._lock:
             self._check_open()
             when = self.clock.event()
-            self._write({"rc": when.rc})
-            self._tidy()
+            self._happened({"rc": when.rc})
         return {
             "specversion": "1.0",
-            "id": f"{self.process}:{self.domain}:beat:{when.rc}",
+            "id": f"{self.process}:beat:{when.rc}",
             "source": self.source,
             "type": HEARTBEAT,
             **self._about(),
@@ -307,111 +354,53 @@ class Stamper:
     @classmethod
     def restore(cls, saved: str, *, clock: RcClock | None = None) -> Stamper:
         """The stamper that was saved."""
-        state = state_of(saved, "a saved stamper")
-        stamper = cls(state["source"], state["domain"], clock=clock)
-        stamper._load(state)
-        for envelope in state.get("unsent", ()):
-            stamper._unsent[sequence_of(envelope)] = envelope
+        state = saved_state(saved, "a saved stamper")
+        stamper = cls(state["source"], state["to"], clock=clock)
+        knowledge = stamper._knowledge
+        knowledge.load(state)
+        try:
+            for envelope in state.get("unsent", ()):
+                knowledge.apply({"stamped": envelope})
+        except BadStamp as error:
+            raise BadInput(f"a saved stamper: {error}") from None
+        stamper._known_time()
         return stamper
 
     def _state(self) -> dict[str, Any]:
-        return {
-            "version": VERSION,
-            "source": self.source,
-            "process": self.process,
-            "domain": self.domain,
-            "sequence": self.sequence,
-            "seen": self._seen,
-            "direct": self._direct,
-            "rc": self._rc if self.clock is None else self.clock.largest,
-        }
+        if self.clock is not None:
+            self._knowledge.knows_time(self.clock.largest)
+        return self._knowledge.state()
 
-    def _load(self, state: Mapping[str, Any]) -> None:
-        if (state["source"], state["domain"]) != (self.source, self.domain):
+    def _known_time(self) -> None:
+        if self.clock is not None and self._knowledge.rc is not None:
+            self.clock.not_before(self._knowledge.rc)
+
+    def _check_whose(self, process: str) -> None:
+        """BadInput if the file is another one's."""
+        knowledge = self._knowledge
+        if knowledge.source != self.source:
+            raise BadInput(f"this is the file of {quote(knowledge.source)}, not of {quote(self.source)}")
+        if self._named and knowledge.process != process:
             raise BadInput(
-                f"this is the file of {quote(state['source'])} in domain {quote(state['domain'])}, not of "
-                f"{quote(self.source)} in {quote(self.domain)}"
+                f"this is the file of {quote(knowledge.process)}, not of {quote(process)}: give each run a "
+                "file of its own, or leave `run` out"
             )
-        if self._named and state["process"] != self.process:
-            raise BadInput(
-                f"this is the file of {quote(state['process'])}, not of {quote(self.process)}: give each run "
-                "a file of its own, or leave `run` out"
-            )
-        self.process = state["process"]
-        self.sequence = state["sequence"]
-        self._seen, self._direct = dict(state["seen"]), dict(state["direct"])
-        self._not_before(state)
 
-    def _not_before(self, line: Mapping[str, Any]) -> None:
-        """The time that a line of the file knows of."""
-        self._known_time(line.get("rc"))
-
-    def _known_time(self, rc: int | None) -> None:
-        """Kept even without a clock: a later stamper of this file may have one."""
-        if rc is not None:
-            self._rc = max(rc, self._rc or 0)
-            if self.clock is not None:
-                self.clock.not_before(rc)
-
-    def _replay(self, line: Mapping[str, Any]) -> None:
-        if "version" in line:
-            self._load(line)
-            return
-        if "stamped" in line:
-            envelope = line["stamped"]
-            number = sequence_of(envelope)
-            self._unsent[number] = envelope
-            if number > self.sequence:  # else it stands before, kept because it was not sent
-                self.sequence, self._direct = number, {}
-                when = time_of(envelope)
-                self._known_time(when.rc if when is not None else None)
-        elif "sent" in line:
-            self._unsent.pop(line["sent"], None)
-        elif "saw" in line:
-            self._learn(*line["saw"])
-        self._not_before(line)
-
-    def _write(self, line: Mapping[str, Any]) -> None:
+    def _happened(self, line: Line) -> None:
+        """It is written, so it counts."""
         if self._journal is not None:
             self._journal.append(line)
+        self._knowledge.apply(line)
+        self._tidy()
 
     def _tidy(self) -> None:
         """Write the file anew when it is long; only when everything in it is known here."""
         if self._journal is None:
             return
-        if self._journal.lines > JOURNAL_LINES + 2 * len(self._unsent):
-            self._journal.begin(self._state(), [{"stamped": each} for each in self._unsent.values()])
+        if self._journal.lines > JOURNAL_LINES + 2 * len(self._knowledge.unsent):
+            self._journal.begin(self._state(), self._knowledge.kept())
 
 
 def _check_envelope(envelope: object) -> None:
     if not isinstance(envelope, Mapping):
         raise BadStamp(f"an envelope must be a map of attributes, not {quote(envelope)}")
-
-
-def _check_data(data: Any) -> None:
-    """BadInput if this cannot be written: said here, and not by a sender that has the number already."""
-    if data is None or isinstance(data, bytes | bytearray):
-        return
-    try:
-        json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
-    except UnicodeEncodeError:
-        raise BadInput(
-            "the data of a message cannot be written as JSON: half of a surrogate pair is not text"
-        ) from None
-    except (TypeError, ValueError, RecursionError) as error:
-        raise BadInput(f"the data of a message cannot be written as JSON: {error}") from None
-
-
-def _checked(attributes: Mapping[str, str]) -> dict[str, str]:
-    """The attributes that a caller may give; `id` and `type` among them."""
-    for name, value in attributes.items():
-        if not _ATTRIBUTE.fullmatch(name) or (name in _OURS and name not in ("id", "type")):
-            raise BadInput(
-                f"{quote(name)} cannot be an attribute: small letters and digits, and not one of ours"
-            )
-        empty = value == "" and name not in ("id", "type")
-        if not empty and not is_text(value):
-            raise BadInput(f"the attribute {name} must be text, not {quote(value)}")
-    if attributes.get("type") == HEARTBEAT:
-        raise BadInput(f"the type {HEARTBEAT} is for heartbeats, which carry no message: use heartbeat()")
-    return dict(attributes)

@@ -28,7 +28,7 @@ def _found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def tiny(name: str) -> Benchmark:
     """A benchmark with work for a fraction of a second or a few."""
-    from bench import cases, holdback, pages, protocols, simulator, stamps
+    from bench import cases, cuts, holdback, pages, protocols, simulator, stamps
 
     def holdbacks(quick: bool) -> Iterator[Result]:
         return holdback.measure(holdback.Plan(100, 1_000, repetitions=2, without=2))
@@ -40,13 +40,23 @@ def tiny(name: str) -> Benchmark:
     def sizes(quick: bool) -> Iterator[Result]:
         return stamps.measure((4, 8), per_process=5, least=40)
 
+    def forgotten(quick: bool) -> Iterator[Result]:
+        return cuts.measure(200, seconds=5)
+
     def speeds(quick: bool) -> Iterator[Result]:
         return simulator.compare("relative", cases.RING, messages=50, repetitions=2)
 
     def drawn(quick: bool) -> Iterator[Result]:
         return pages.measure(50)
 
-    tiny = {"holdback": holdbacks, "protocols": rates, "stamps": sizes, "simulator": speeds, "pages": drawn}
+    tiny = {
+        "holdback": holdbacks,
+        "protocols": rates,
+        "stamps": sizes,
+        "cuts": forgotten,
+        "simulator": speeds,
+        "pages": drawn,
+    }
     return tiny[name]
 
 
@@ -54,7 +64,7 @@ def parsed(output: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in output.splitlines()]
 
 
-@pytest.mark.parametrize("name", ["holdback", "protocols", "stamps", "simulator", "pages"])
+@pytest.mark.parametrize("name", ["holdback", "protocols", "stamps", "cuts", "simulator", "pages"])
 def test_every_result_is_a_line_of_json_with_a_ratio_and_a_line_for_people(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

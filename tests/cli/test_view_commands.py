@@ -213,7 +213,7 @@ def envelope(subject: str, source: str, clock: str) -> dict[str, Any]:
     return {
         "subject": subject,
         "source": source,
-        "causaldomain": "tea",
+        "causalnumbers": '{"tea":1}',
         "time": f"2026-01-01T12:00:{clock}+00:00",
         "data": {"text": subject},
     }

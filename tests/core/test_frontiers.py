@@ -21,10 +21,13 @@ from causet.topology import groups_of
 from tests.helpers.frontiers import (
     GROUPS,
     check_against_the_definition,
+    check_cuts,
     check_every_interleaving,
     check_random_runs,
+    check_the_news_of_a_message,
     check_the_parts_of_a_message,
     check_what_is_known_adds_nothing,
+    check_what_others_say_of_a_process,
 )
 
 
@@ -44,6 +47,18 @@ def test_what_is_known_adds_nothing() -> None:
 
 def test_the_parts_of_a_message() -> None:
     check_the_parts_of_a_message(frontier)
+
+
+def test_what_others_say_of_a_process_changes_none_of_its_numbers() -> None:
+    check_what_others_say_of_a_process(frontier)
+
+
+def test_the_news_of_a_message_are_all_that_counts() -> None:
+    check_the_news_of_a_message(frontier, range(100))
+
+
+def test_what_a_cut_has_is_forgotten() -> None:
+    check_cuts(frontier)
 
 
 def test_a_restarted_producer_does_not_make_stamps_grow() -> None:

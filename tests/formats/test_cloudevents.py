@@ -1,10 +1,9 @@
-"""CloudEvents in and out: causes by id or by sequence; a trace as messages, one domain per receiver."""
+"""CloudEvents in and out: causes by id or by number; a trace as messages, one group per target."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,13 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from causet.errors import BadInput, Problem
+from causet.formats import cloudevents, messages
 from causet.formats.cloudevents import read_cloudevents
 from causet.formats.execution import GAP, TWICE, UNKNOWN_PARENT, Execution
 from causet.formats.messages import messages_of, write_cloudevents
 from causet.formats.times import nanos_of
 from causet.formats.trace import read_trace, write_trace
 from causet.model import Event
-from causet.stamp import Stamper, canonical
+from causet.stamp import Stamper, canonical, frontier_of
+from tests.helpers.precedence import check_messages_of, check_read_again
 
 
 def event(source: str, id: str, **more: Any) -> dict[str, Any]:
@@ -261,57 +262,58 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 # ---------------------------------------------------------------- a trace as messages
 
 
-def test_a_trace_becomes_messages_numbered_per_receiver() -> None:
+def test_a_trace_becomes_messages_whose_targets_are_groups() -> None:
     events = [
         Event("p1", 1, "send", message="a", to=("p2", "p3")),
         Event("p2", 1, "receive", message="a"),
         Event("p2", 2, "deliver", message="a"),
         Event("p2", 3, "send", message="b", to=("p3",), text="re: a", time=7, extra={"n": 1}),
         Event("p1", 2, "send", message="c", to=("p3",)),
+        Event("p1", 3, "send", message="d", to=()),
     ]
     found = list(messages_of(events))
-    assert [
-        (each["source"], each["id"], each["receiver"], int(each["sequence"]), each["causaldeps"])
-        for each in found
-    ] == [
-        ("p1", "a@p2", "p2", 1, "{}"),
-        ("p1", "a@p3", "p3", 1, "{}"),
-        ("p2", "b@p3", "p3", 1, '{"p1":1}'),
-        ("p1", "c@p3", "p3", 2, "{}"),
+    assert [(each["source"], each["id"], each["causalgroups"], *frontier_of(each)) for each in found] == [
+        ("p1", "a", '["p2","p3"]', {"p2": 1, "p3": 1}, {}),
+        ("p2", "b", '["p3"]', {"p3": 1}, {"p2": {"p1": 1}, "p3": {"p1": 1}}),
+        ("p1", "c", '["p3"]', {"p3": 2}, {"p2": {"p1": 1}, "p3": {"p1": 1}}),
     ]
-    assert found[2] == {
+    assert found[1] == {
         "specversion": "1.0",
         "type": "causet.message",
         "source": "p2",
-        "id": "b@p3",
+        "id": "b",
         "subject": "b",
+        "causalversion": 2,
+        "causalgroups": '["p3"]',
+        "causalnumbers": '{"p3":1}',
         "sequence": "00000000000000000001",
-        "causaldeps": '{"p1":1}',
-        "receiver": "p3",
+        "causaldeps": '{"p2":{"p1":1},"p3":{"p1":1}}',
         "data": {"time": 7, "text": "re: a", "n": 1},
     }
+    assert "sequence" not in found[0]
 
 
 def test_precedence_goes_through_deliveries_and_through_others_messages() -> None:
-    def deps(*events: Event) -> list[str]:
-        return [each["causaldeps"] for each in messages_of(events) if each["receiver"] == "r"]
+    def deps(*events: Event) -> list[dict[str, int]]:
+        found = [frontier_of(each) for each in messages_of(events)]
+        return [past.get("r", {}) for numbers, past in found if "r" in numbers]
 
     first = Event("p", 1, "send", message="a", to=("r",))
     told_q = Event("p", 2, "send", message="b", to=("q",))
     answer = Event("q", 2, "send", message="c", to=("r",))
     # q was told by a message that r never sees; that a comes before c holds all the same.
-    assert deps(first, told_q, Event("q", 1, "deliver", message="b"), answer) == ["{}", '{"p":1}']
+    assert deps(first, told_q, Event("q", 1, "deliver", message="b"), answer) == [{}, {"p": 1}]
     # A reception teaches nothing, nor does a control message, nor a parent.
-    assert deps(first, told_q, Event("q", 1, "receive", message="b"), answer) == ["{}", "{}"]
+    assert deps(first, told_q, Event("q", 1, "receive", message="b"), answer) == [{}, {}]
     silent = Event("p", 2, "send", message="b", to=("q",), control=True)
-    assert deps(first, silent, Event("q", 1, "deliver", message="b", control=True), answer) == ["{}", "{}"]
-    assert deps(first, Event("q", 1, parents=("p#1",)), answer) == ["{}", "{}"]
+    assert deps(first, silent, Event("q", 1, "deliver", message="b", control=True), answer) == [{}, {}]
+    assert deps(first, Event("q", 1, parents=("p#1",)), answer) == [{}, {}]
     # Control messages are no messages, and a sender's own copy is none either.
     assert deps(Event("p", 1, "send", message="a", to=("r",), control=True)) == []
     assert deps(Event("r", 1, "send", message="a", to=("r", "r"))) == []
 
 
-def test_only_direct_causes_are_named() -> None:
+def test_what_a_message_covers_is_not_named() -> None:
     events = [
         Event("p", 1, "send", message="a", to=("q", "r")),
         Event("q", 1, "deliver", message="a"),
@@ -320,12 +322,8 @@ def test_only_direct_causes_are_named() -> None:
         Event("p", 3, "send", message="c", to=("r",)),  # after its own a, which b names already
         Event("p", 4, "send", message="d", to=("r",)),  # b is behind c
     ]
-    assert [each["causaldeps"] for each in messages_of(events) if each["receiver"] == "r"] == [
-        "{}",
-        '{"p":1}',
-        '{"q":1}',
-        "{}",
-    ]
+    found = [frontier_of(each).past.get("r", {}) for each in messages_of(events)]
+    assert found == [{}, {"p": 1}, {"q": 1}, {"p": 2}]
 
 
 def test_events_of_a_trace_without_sends_are_messages_to_everybody(tmp_path: Path) -> None:
@@ -337,10 +335,10 @@ def test_events_of_a_trace_without_sends_are_messages_to_everybody(tmp_path: Pat
     found = list(messages_of(events))
     assert [(each["source"], each["id"], int(each["sequence"]), each["causaldeps"]) for each in found] == [
         ("a", "x", 1, "{}"),
-        ("b", "b#2", 2, '{"a":1}'),
-        ("b", "b#1", 1, '{"a":1}'),
+        ("b", "b#2", 2, '{"all":{"a":1}}'),
+        ("b", "b#1", 1, '{"all":{"a":1}}'),
     ]
-    assert {each["receiver"] for each in found} == {"all"}
+    assert {each["causalgroups"] for each in found} == {'["all"]'}
     assert write_cloudevents(tmp_path / "m.jsonl", events) == 3
     assert told(read_cloudevents([tmp_path / "m.jsonl"])) == [
         ("a", 1, "a/x", ()),
@@ -349,12 +347,72 @@ def test_events_of_a_trace_without_sends_are_messages_to_everybody(tmp_path: Pat
     ]
 
 
-def test_no_two_messages_of_a_source_have_the_same_id() -> None:
-    events = [
-        Event("p", 1, "send", message="a", to=("b@c",)),
-        Event("p", 2, "send", message="a@b", to=("c",)),
+def stamped(source: str, id: str, numbers: dict[str, int], past: Any = None, **more: Any) -> dict[str, Any]:
+    return event(
+        source,
+        id,
+        causalnumbers=canonical(numbers),
+        causaldeps=canonical(past or {}),
+        causalversion=2,
+        **more,
+    )
+
+
+def test_a_process_with_several_groups_has_its_messages_in_the_order_in_which_they_follow(
+    tmp_path: Path,
+) -> None:
+    """The third message of a stands first in the file; that the second is before it, b alone says."""
+    execution = read(
+        tmp_path,
+        stamped("a", "3", {"x": 2}, {"y": {"b": 1}, "x": {"a": 1}}),
+        stamped("b", "1", {"y": 1}, {"y": {"a": 1}}),
+        stamped("a", "2", {"y": 1}, {"x": {"a": 1}}),
+        stamped("a", "1", {"x": 1}, causalgroups='["x"]', sequence="1"),
+        stamped("c", "1", {"x": 1, "y": 1}, {"x": {"a": 2}}),
+    )
+    assert told(execution) == [
+        ("a", 3, "a/3", ("b/1",)),
+        ("b", 1, "b/1", ("a/2",)),
+        ("a", 2, "a/2", ()),
+        ("a", 1, "a/1", ()),
+        ("c", 1, "c/1", ("a/3",)),
     ]
-    assert [each["id"] for each in messages_of(events)] == ["a@b@c", "a@b@c'"]
+    assert execution.faults == ()
+    assert execution.events[3].extra == {"causalgroups": '["x"]'}
+
+
+def test_what_is_missing_in_a_group_is_a_log_fault(tmp_path: Path) -> None:
+    execution = read(
+        tmp_path,
+        stamped("a", "3", {"x": 3}, {"x": {"a": 2}}),
+        stamped("b", "1", {"x": 2, "y": 1}, {"x": {"c": 4}}),
+        event("c", "old", sequence="1", causaldeps='{"a":3}', causaldomain="x"),
+    )
+    assert told(execution) == [
+        ("a", 3, "a/3", ()),
+        ("b", 1, "b/1", ("c>x#4", "b>x#1")),
+        ("c", 1, "c/old", ("a/3",)),
+    ]
+    assert {fault.kind: fault.count for fault in execution.faults} == {GAP: 1, UNKNOWN_PARENT: 2}
+
+
+def test_what_no_message_to_groups_can_say_is_refused_with_its_line(tmp_path: Path) -> None:
+    itself = stamped("a", "1", {"x": 1}, {"x": {"a": 1}})
+    assert refusal(tmp_path, itself) == (
+        'events.jsonl, line 1: message 1 of "a" in "x" depends on itself or on a later one'
+    )
+    assert "causalnumbers must be a map" in refusal(tmp_path, stamped("a", "1", {}))
+    both = [stamped("a", "1", {"x": 1}), stamped("a", "2", {"x": 1, "y": 1})]
+    assert refusal(tmp_path, *both) == (
+        'events.jsonl, line 1 and events.jsonl, line 2: two events have process "a" and number 1 in group "x"'
+    )
+    circle = [stamped("a", "1", {"x": 1}, {"x": {"b": 1}}), stamped("b", "1", {"x": 1}, {"x": {"a": 1}})]
+    assert "has a cycle" in refusal(tmp_path, *circle)
+    circle = [
+        stamped("a", "1", {"x": 1}, {"y": {"a": 1}}),
+        stamped("a", "2", {"y": 1}, {"x": {"a": 1}}),
+    ]
+    assert "has a cycle" in refusal(tmp_path, *circle)
 
 
 def test_canonical_json_sorts_by_utf_16() -> None:
@@ -369,89 +427,10 @@ def test_what_cannot_be_written_is_named_and_leaves_no_file(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def run_of(random: Random, processes: int, steps: int) -> list[Event]:
-    """A random execution: sends to anybody, deliveries of what was sent, in any order."""
-    names = [f"p{number}" for number in range(processes)]
-    seqs = dict.fromkeys(names, 0)
-    events: list[Event] = []
-    flying: list[tuple[str, str, bool]] = []
-    for _ in range(steps):
-        if flying and random.random() < 0.6:
-            name, message, control = flying.pop(random.randrange(len(flying)))
-            kind = random.choice(("deliver", "deliver", "deliver", "receive"))
-            to = None
-        else:
-            name, message, control = random.choice(names), f"m{len(events)}", random.random() < 0.1
-            kind = "send"
-            targets = [each for each in names if each != name]
-            to = tuple(random.sample(targets, k=random.randint(0, len(targets))))
-            flying += [(each, message, control) for each in to]
-        seqs[name] += 1
-        events.append(Event(name, seqs[name], kind, message=message, to=to, control=control))
-    return events
-
-
-def preceding(events: Sequence[Event]) -> dict[str, set[str]]:
-    """For each message those that precede it, by the definition: events stand in causal order here."""
-    before: dict[str, set[str]] = {}
-    known: dict[str, set[str]] = {}
-    for each in events:
-        mine = known.setdefault(each.process, set())
-        message = str(each.message)
-        if each.control:
-            continue
-        if each.kind == "send":
-            before[message] = set(mine)
-            mine.add(message)
-        elif each.kind == "deliver":
-            mine |= before[message] | {message}
-    return before
-
-
-Domain = dict[tuple[str, int], dict[str, Any]]
-
-
-def past_of(point: tuple[str, int], domain: Domain, past: dict[str, set[str]]) -> set[str]:
-    """The messages behind a message, following what the messages themselves name."""
-    name = domain[point]["subject"]
-    if name not in past:
-        causes = list(json.loads(domain[point]["causaldeps"]).items())
-        causes += [(point[0], point[1] - 1)] if point[1] > 1 else []
-        behind = {cause: past_of(cause, domain, past) for cause in causes}
-        for cause in causes:  # none of those that are named follows from the others
-            others = set().union(*(behind[other] for other in causes if other != cause))
-            assert cause[0] == point[0] or domain[cause]["subject"] not in others
-        past[name] = {domain[cause]["subject"] for cause in causes}.union(*behind.values())
-    return past[name]
-
-
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 5), st.integers(1, 60))
-def test_dependencies_are_exactly_precedence_within_each_domain(
-    seed: int, processes: int, steps: int
-) -> None:
-    random = Random(seed)
-    events = run_of(random, processes, steps)
-    before = preceding(events)
-    shuffled = random.sample(events, k=len(events))
-    if not any(each.kind == "send" for each in events):
-        return
-    found = list(messages_of(shuffled))
-    assert len(found) == sum(
-        len(each.to or ()) for each in events if each.kind == "send" and not each.control
-    )
-    for receiver in {each["receiver"] for each in found}:
-        domain = {
-            (each["source"], int(each["sequence"])): each for each in found if each["receiver"] == receiver
-        }
-        for source in {source for source, _ in domain}:
-            assert sorted(n for s, n in domain if s == source) == list(
-                range(1, 1 + sum(s == source for s, _ in domain))
-            )
-        past: dict[str, set[str]] = {}
-        to_it = {each["subject"] for each in domain.values()}
-        for point, each in domain.items():
-            assert past_of(point, domain, past) == before[each["subject"]] & to_it
+def test_dependencies_are_exactly_precedence_within_each_group(seed: int, processes: int, steps: int) -> None:
+    check_messages_of(messages, Random(seed), processes, steps)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -459,11 +438,7 @@ def test_dependencies_are_exactly_precedence_within_each_domain(
 def test_messages_that_are_read_again_have_no_fault(
     tmp_path: Path, seed: int, processes: int, steps: int
 ) -> None:
-    events = run_of(Random(seed), processes, steps)
-    if any(each.kind == "send" and each.to and not each.control for each in events):
-        written = write_cloudevents(tmp_path / "m.jsonl", events)
-        execution = read_cloudevents([tmp_path / "m.jsonl"])
-        assert (len(execution.events), execution.faults) == (written, ())
+    check_read_again(messages, cloudevents, tmp_path, Random(seed), processes, steps)
 
 
 # ---------------------------------------------------------------- fuzz
@@ -483,8 +458,10 @@ NEARLY = st.fixed_dictionaries(
     optional={
         "sequence": st.integers(0, 3).map(str) | ANY,
         "causationid": SMALL | st.lists(SMALL, max_size=2) | ANY,
-        "causaldeps": DEPS.map(json.dumps) | DEPS | ANY,
+        "causaldeps": DEPS.map(json.dumps) | DEPS | st.dictionaries(SMALL, DEPS).map(json.dumps) | ANY,
         "receiver": SMALL,
+        "causalnumbers": st.dictionaries(SMALL, st.integers(1, 3), max_size=2).map(json.dumps) | ANY,
+        "causaldomain": SMALL | ANY,
         "time": st.just("2024-01-01T00:00:00Z") | st.text(max_size=20) | ANY,
         "type": st.text(max_size=3),
         "kind": ANY,

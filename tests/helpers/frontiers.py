@@ -155,6 +155,62 @@ def check_the_parts_of_a_message(rule: Any) -> None:
     desk.saw("shop", *third)
     assert desk.stamp(["desk"]).past == {"orders": {"shop": 2}, "audit": {"shop": 2}}
     assert third.past == {"orders": {"shop": 2}, "audit": {"shop": 1}}, "what was stamped does not change"
+    assert desk.next(["desk"]) == desk.next(["desk"]) == ({"desk": 2}, desk.frontier), "to look is no stamp"
+
+
+def check_what_others_say_of_a_process(rule: Any) -> None:
+    """Its own numbers are known to a process, whatever is claimed of them."""
+    shop, liar = rule.Frontier("shop"), rule.Frontier("liar")
+    shop.stamp(["g"])
+    shop.saw("liar", {"h": 1}, {"g": {"shop": 7}, "i": {"shop": 3}})
+    assert shop.stamp(["g", "i"]) == ({"g": 2, "i": 1}, {"g": {"shop": 1}, "h": {"liar": 1}})
+    shop.saw("shop", {"g": 9}, {})
+    shop.stable({"g": {"shop": 9}})
+    assert shop.next(["g"]).numbers == {"g": 3}
+    liar.saw("shop", {"g": 2, "i": 1}, {"g": {"shop": 1}, "h": {"liar": 1}})
+    assert liar.frontier == {"g": {"shop": 2}, "i": {"shop": 1}}
+
+
+def check_cuts(rule: Any) -> None:
+    """What a cut has is forgotten and does not come back; all else stays. Told twice, it changes nothing."""
+    a, b, c = (rule.Frontier(name) for name in "abc")
+    first, second = a.stamp(["g"]), a.stamp(["h"])
+    c.saw("a", *first)
+    c.saw("a", *second)
+    c.saw("b", *b.stamp(["g"]))
+    assert c.frontier == {"g": {"a": 1, "b": 1}, "h": {"a": 1}}
+    cut = {"g": {"a": 1, "d": 4}, "h": {"a": 1}}
+    assert c.news_of(cut) == cut
+    c.stable(cut)
+    assert c.next(["i"]).past == {"g": {"b": 1}} and c.news_of(cut) == c.news_of({"g": {"a": 1}}) == {}
+    assert c.news_of({"g": {"b": 1, "d": 5}, "h": {"a": 1}}) == {"g": {"b": 1, "d": 5}}
+    c.saw("a", *first)
+    c.saw("e", {"k": 1}, {"g": {"a": 1, "d": 4}, "h": {"a": 1, "b": 1}})
+    assert c.next(["i"]).past == {"g": {"b": 1}, "h": {"b": 1}, "k": {"e": 1}}
+    a.saw("d", {"g": 1}, {})
+    a.saw("b", {"g": 5}, {})
+    a.stable({"g": {"b": 4, "d": 1}})
+    assert a.frontier == {"g": {"a": 1, "b": 5}, "h": {"a": 1}}
+    assert a.news_of({"g": {"b": 4, "d": 1}}) == {}
+    assert list(rule.needs_of(cut, {"h", "i"})) == [(("a", "h"), 1)]
+    assert list(rule.needs_of(cut, {"g"})) == [(("a", "g"), 1), (("d", "g"), 4)]
+
+
+def check_the_news_of_a_message(rule: Any, seeds: range) -> None:
+    """To see what is new in a message is to see the message."""
+    for seed in seeds:
+        world = World(rule, seed)
+        world.run(60)
+        whole, part = rule.Frontier("reader"), rule.Frontier("reader")
+        for place in world.draw.sample(range(len(world.messages)), len(world.messages)):
+            message = world.messages[place]
+            news = part.news(message.sender, message.numbers, message.past)
+            whole.saw(message.sender, message.numbers, message.past)
+            part.saw(message.sender, *news)
+            assert (whole.frontier, whole.covered) == (part.frontier, part.covered)
+            assert part.news(message.sender, message.numbers, message.past) == ({}, {})
+            if world.draw.random() < 0.2:
+                assert whole.stamp(["g0"]) == part.stamp(["g0"])
 
 
 def check_random_runs(kind: Any, seeds: range) -> None:

@@ -6,7 +6,8 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from causet.delivery import ALL, Conflict, Delivered, Delivery
+from causet.delivery import Conflict, Delivered, Delivery
+from causet.envelope import ALL
 from causet.kernels.streams import holding
 from causet.kernels.streams.holding import Holding
 from causet.kernels.streams.keys import key_of

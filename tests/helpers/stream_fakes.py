@@ -122,6 +122,8 @@ class Chat:
         for name in self.names:  # from now on the files know them
             self.stamp.Stamper(name.removesuffix("~1"), file=self.folder / name, run="1").close()
         self.stampers = {name: self.begun(name) for name in self.names}
+        self.numbers: dict[Key, dict[str, int]] = {}
+        self.key_of: dict[str, Key] = {}
         self.past: dict[Key, set[Key]] = {}
         self.known: dict[str, set[Key]] = {name: set() for name in self.names}
         self.todo: dict[str, list[Message]] = {name: [] for name in self.names}
@@ -144,11 +146,11 @@ class Chat:
 
     def hear(self, name: str) -> None:
         def in_turn(envelope: Message) -> bool:
-            its = envelope["causalprocess"], int(envelope["sequence"])
+            its = self.key_of[envelope["id"]]
             return not self.past[its] - self.known[name] - {its}
 
         envelope = self.draw.choice(list(filter(in_turn, self.todo[name])))
-        its = envelope["causalprocess"], int(envelope["sequence"])
+        its = self.key_of[envelope["id"]]
         self.todo[name].remove(envelope)
         self.stampers[name].saw(envelope)
         self.seen[name].append(envelope)
@@ -165,13 +167,16 @@ class Chat:
             if self.draw.random() < 0.3:
                 self.stampers[name].saw(copy)
                 self.heard[name] = max(self.heard[name], int(copy["causaltime"].split()[0]))
-        envelope = self.stampers[name].stamp(self.draw.random())
+        groups = self.draw.choice([["x"], ["y"], ["y", "x"]])
+        envelope = self.stampers[name].stamp(self.draw.random(), to=groups)
         before = self.known[name]
         number = 1 + max((seq for source, seq in before if source == name), default=0)
-        covered = set[Key]().union(*(self.past[other] - {other} for other in before))
-        direct = {other for other in before - covered if other[0] != name}
-        assert (envelope["causalprocess"], int(envelope["sequence"])) == (name, number)
-        assert set(json.loads(envelope["causaldeps"]).items()) == direct
+        mine = [self.numbers[other] for other in before if other[0] == name]
+        numbers = {group: 1 + max((each.get(group, 0) for each in mine), default=0) for group in groups}
+        assert envelope["causalprocess"] == name and json.loads(envelope["causalnumbers"]) == numbers
+        past = json.loads(envelope["causaldeps"])
+        assert past == {group: each for group in "xy" if (each := self.last(group, before))}
+        self.numbers[name, number], self.key_of[envelope["id"]] = numbers, (name, number)
         rc, r = map(int, envelope["causaltime"].split())
         assert r == self.wall(name)
         assert rc == max(r, self.heard[name] + 1)
@@ -184,6 +189,12 @@ class Chat:
         for other in self.names:
             if other != name:
                 self.todo[other].append(envelope)
+
+    def last(self, group: str, before: set[Key]) -> dict[str, int]:
+        """Of these messages those to a group that are behind no other one there."""
+        there = {key for key in before if group in self.numbers[key]}
+        covered = set[Key]().union(*(self.past[key] - {key} for key in there))
+        return {name: self.numbers[name, number][group] for name, number in there - covered}
 
     def hand_over(self, name: str) -> None:
         self.stampers[name].sent(self.unsent[name].pop(self.draw.randrange(len(self.unsent[name]))))

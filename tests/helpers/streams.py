@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from causet.check.oracle import judge
 from causet.formats.messages import messages_of
 from causet.model import Event
+from causet.stamp import canonical, frontier_of
 from tests.helpers.runs import random_execution
 
 SHAPES = ("matrix", "histories", "slow", "vector", "fifo")
@@ -23,6 +24,19 @@ SHAPES = ("matrix", "histories", "slow", "vector", "fifo")
 causal order itself."""
 SCHEMA = "receiver string, source string, sequence string, causaldeps string, subject string"
 Message = dict[str, Any]
+
+
+def per_receiver(message: Message) -> list[Message]:
+    """A message to groups as one message of the older form for each of them: the group is its domain, and the
+    only one there is."""
+    found = []
+    numbers, past = frontier_of(message)
+    plain = {name: message[name] for name in message if not name.startswith("causal")}
+    for group in json.loads(message["causalgroups"]):
+        deps = {name: number for name, number in past.get(group, {}).items() if name != message["source"]}
+        more = {"id": f"{message['id']}@{group}", "receiver": group, "sequence": f"{numbers[group]:020}"}
+        found.append({**plain, **more, "causaldeps": canonical(deps)})
+    return found
 
 
 class Streams:
@@ -36,7 +50,7 @@ class Streams:
             name = f"{number:02}"
             events = random_execution(SHAPES[number % len(SHAPES)], seed + number).events
             self.runs[name] = events
-            for message in messages_of(events):
+            for message in (each for one in messages_of(events) for each in per_receiver(one)):
                 self.messages.append({**message, "receiver": f"{name}/{message['receiver']}"})
         self.messages = self.messages[:most]
         draw.shuffle(self.messages)

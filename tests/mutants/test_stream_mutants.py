@@ -445,12 +445,12 @@ merges(
 
 # ---------------------------------------------------------------- stamping
 
-STAMP = ("rcclock", "envelope", "identity", "journal", "stamp")
+STAMP = ("rcclock", "envelope", "given", "identity", "journal", "knowledge", "stamp")
 
 
 @check_of(*STAMP)
 def check_stamps(made: dict[str, Any], folder: Path) -> None:
-    """Numbers, direct causes, times and what was not sent, by their definitions, through restarts."""
+    """Numbers, pasts, times and what was not sent, by their definitions, through restarts."""
     for seed in range(12):
         home = folder / f"stamps {seed} {made['stamp'].__name__}"
         home.mkdir(exist_ok=True)
@@ -504,7 +504,7 @@ def test_an_effect_is_later_than_its_cause_though_its_source_began_again(tmp_pat
     question = Stamper("anna", clock=RcClock(50, lambda: 1_040_000, None)).stamp()
     begun().saw(question)
     answer = begun().stamp()
-    assert json.loads(answer["causaldeps"]) == {question["causalprocess"]: 1}
+    assert json.loads(answer["causaldeps"]) == {"all": {question["causalprocess"]: 1}}
     assert answer["causaltime"] == "1040001 1000000", question["causaltime"]
 
 
@@ -512,66 +512,78 @@ def stamps(line: str, becomes: str, rule: str, module: str = "stamp") -> None:
     mutant("stamps", module, line, becomes, rule)
 
 
-stamps(
-    "                self.sequence, self._direct = number, {}\n",
-    "                pass\n",
+def remembers(line: str, becomes: str, rule: str) -> None:
+    mutant("stamps", "knowledge", line, becomes, rule)
+
+
+remembers(
+    "            self.stamped(envelope, numbers)\n",
+    "            self.unsent[key_of(numbers)] = envelope\n",
     "no number is used again",
 )
-stamps("self.sequence = number\n        self._direct = {}", "self._direct = {}", "each number is used once")
-stamps(
-    "self.sequence = number\n        self._direct = {}",
-    "self.sequence = number",
-    "what was answered is no direct cause",
-)
-stamps("                del self._direct[name]", "                pass", "a cause of a cause is not direct")
-stamps("self._direct.get(name, least + 1) <= least", "name in self._direct", "a later cause stays direct")
-stamps(
-    "self._direct.get(name, least + 1) <= least",
-    "self._direct.get(name, least + 1) < least",
-    "the very cause is covered",
+remembers("        self.known.stamp(numbers)\n", "", "each number is used once")
+stamps("DEPS: canonical(past),", 'DEPS: "{}",', "a message says what is in its past")
+stamps("NUMBERS: canonical(numbers),", "NUMBERS: canonical({first: 1}),", "a message says its numbers")
+remembers(
+    '            self.known.saw(*line["saw"])', "            pass", "what was seen is known after a restart"
 )
 stamps(
-    "self._seen[process] = self._direct[process] = number",
-    "self._seen[process] = number",
-    "what was seen is a cause",
+    "if stamped is not None and process != self.process:",
+    "if stamped is not None and process == self.process:",
+    "others teach a source something",
 )
-stamps(
-    "self._seen[process] = self._direct[process] = number",
-    "self._direct[process] = number",
-    "a copy teaches nothing",
-)
-stamps('            self._learn(*line["saw"])', "            pass", "what was seen is known after a restart")
-stamps("if beats or process == self.process or", "if beats or", "its own message teaches a source nothing")
-stamps("        self._write(line)\n", "", "what was seen is written")
+stamps("            self._journal.append(line)\n", "            pass\n", "what was seen is written")
 stamps(
     "raw = _line(line)\n",
     "raw, self.kept = getattr(self, 'kept', b''), _line(line)\n",
     "it is written before it leaves",
     "journal",
 )
-stamps('            self._write({"stamped": envelope})\n', "            pass\n", "a stamp is written")
-stamps(
-    "            self._unsent[number] = envelope\n            if number",
-    "            if number",
+stamps("            self._journal.append({", "            dict({", "a stamp is written")
+remembers(
+    "        if self.keeps:\n            self.unsent[key_of(numbers)] = envelope\n",
+    "",
     "what was not sent is kept",
 )
-stamps('            self._unsent.pop(line["sent"], None)', "            pass", "what was sent is not kept")
-stamps('self._write({"sent": number})', "pass", "what was sent is written")
-stamps(
-    'self._seen, self._direct = dict(state["seen"]), dict(state["direct"])',
-    "pass",
-    "causes outlive a new file",
+remembers(
+    "        else:\n            self.unsent[key_of(numbers)] = envelope\n",
+    "",
+    "what was not sent is kept in a new file",
+)
+remembers(
+    '            self.unsent.pop(tuple(line["sent"]), None)', "            pass", "what was sent is not kept"
+)
+remembers(
+    "return min(numbers.items())", 'return "", min(numbers.values())', "messages to groups are told apart"
+)
+remembers(
+    "                envelope = {**envelope, DEPS: canonical(self.known.frontier)}\n",
+    '                envelope = {**envelope, DEPS: "{}"}\n',
+    "what was not sent has its past after a restart",
+)
+remembers(
+    '{group: dict(entries) for group, entries in state["frontier"].items()}',
+    "{}",
+    "the past outlives a new file",
+)
+remembers(
+    '{group: dict(entries) for group, entries in state["covered"].items()}',
+    "{}",
+    "numbers outlive a new file",
+)
+remembers(
+    ', self.rc = state["cut"], state["used"], state.get("rc")',
+    ' = state["cut"], state["used"]',
+    "time outlives a new file",
+)
+remembers('        self.knows_time(line.get("rc"))\n', "", "time that was heard outlives a restart")
+remembers(
+    "self.knows_time(when.rc if when is not None else None)", "pass", "time does not go back in a restart"
 )
 stamps(
-    'self._seen, self._direct = dict(state["seen"]),',
-    "self._seen, self._direct = {},",
-    "copies are known in a new file",
-)
-stamps('self.sequence = state["sequence"]', "pass", "numbers outlive a new file")
-stamps("        self._not_before(state)\n", "", "time outlives a new file")
-stamps("        self._not_before(line)\n", "", "time that was heard outlives a restart")
-stamps(
-    "self._known_time(when.rc if when is not None else None)", "pass", "time does not go back in a restart"
+    "            self.clock.not_before(self._knowledge.rc)\n",
+    "            pass\n",
+    "a clock knows what the file knows",
 )
 stamps(
     "                self.clock.heard(when, tick=tick, source=process)\n",
@@ -579,20 +591,18 @@ stamps(
     "the clock hears what was seen",
 )
 stamps(
-    '            self._write({"rc": when.rc})\n',
+    '            self._happened({"rc": when.rc})\n',
     "",
     "the time of a heartbeat is not given again after a restart",
 )
 stamps(
-    "return {VERSION_NAME: ENVELOPE_VERSION, **process,",
-    "return {**process,",
+    "return {VERSION_NAME: ENVELOPE_VERSION, **process}",
+    "return process",
     "a stamp says of which version it is",
 )
 stamps(
-    "if self._journal.lines > JOURNAL_LINES + 2 * len(self._unsent):\n"
-    '            self._journal.begin(self._state(), [{"stamped": each} for each in self._unsent.values()])',
-    "if self._journal.lines > JOURNAL_LINES + 2 * len(self._unsent):\n"
-    "            self._journal.begin(self._state(), [])",
+    "self._journal.begin(self._state(), self._knowledge.kept())\n\n\n",
+    "self._journal.begin(self._state(), [])\n\n\n",
     "a new file keeps what was not sent",
 )
 
@@ -624,22 +634,29 @@ def check_journal(made: dict[str, Any], folder: Path) -> None:
     file.write_bytes(file.read_bytes()[:-3])
     with stamp.Stamper("p", file=file) as stamper:
         assert int(stamper.stamp()["sequence"]) == 2
-    file.write_bytes(whole.replace(b'"version": 2', b'"version": 3'))
-    refuses(lambda: stamp.Stamper("p", file=file), "version 3")
-    for broken in (b'"sequence": "1"', b'"number": 0', b'"sequence": -1', b'"sequence": 0.0'):
-        file.write_bytes(whole.replace(b'"sequence": 0', broken))
+    file.write_bytes(whole.replace(b'"version": 3', b'"version": 4'))
+    refuses(lambda: stamp.Stamper("p", file=file), "version 4")
+    for broken in (b'"used": "1"', b'"number": 0', b'"used": -1', b'"used": 0.0'):
+        file.write_bytes(whole.replace(b'"used": 0', broken))
         refuses(lambda: stamp.Stamper("p", file=file), "line 1: not a line of a stamper")
     file.write_bytes(whole.replace(b'"process": "p~', b'"process": "q~'))
     refuses(lambda: stamp.Stamper("p", file=file), "is no process of source")
     for line in (
-        {"source": "q", "sequence": "1"},
+        {"source": "q", "sequence": "2"},
         {"source": "p", "causalprocess": json.loads(whole.splitlines()[0])["process"]},
     ):
         file.write_bytes(whole + json.dumps({"stamped": line}).encode() + b"\n")
         refuses(lambda: stamp.Stamper("p", file=file), "not a line of a stamper")
+    for old, new in (
+        (b'"causalnumbers": "{\\"all\\":1}"', b'"causalnumbers": "{\\"all\\":2}"'),
+        (b'"frontier": {}', b'"frontier": {"g": {"q": 1}}'),
+        (b'"used": 0', b'"used": 1'),
+    ):
+        assert old in whole
+        file.write_bytes(whole.replace(old, new).replace(b'"sequence": "0', b'"other": "0'))
+        refuses(lambda: stamp.Stamper("p", file=file), "not a line of a stamper")
     file.write_bytes(whole)
     refuses(lambda: stamp.Stamper("q", file=file), 'this is the file of "p"')
-    refuses(lambda: stamp.Stamper("p", "elsewhere", file=file), 'this is the file of "p"')
     assert file.read_bytes() == whole
     check_locks(made, folder)
 
@@ -695,6 +712,7 @@ def check_stampable(made: dict[str, Any], folder: Path) -> None:
     """What cannot be written is refused before a number or a tick is used up."""
     stamp = made["stamp"]
     odd = {"source": "q", "sequence": "1", "causaldeps": '{"\\ud800":1}'}
+    odder = {"source": "q", "causalnumbers": '{"g":1}', "causaldeps": '{"g":{"\\ud800":1}}'}
     for file in (None, folder / "stampable"):
         if file is not None:
             file.unlink(missing_ok=True)
@@ -705,8 +723,11 @@ def check_stampable(made: dict[str, Any], folder: Path) -> None:
             refuses(lambda: stamper.stamp(id=""), "the attribute id must be text")
             refuses(lambda: stamper.stamp(type=stamp.HEARTBEAT), "is for heartbeats")
             refuses(lambda: stamper.saw({"source": "\ud800", "sequence": "1"}), "a source", BadStamp)
-            refuses(lambda: stamper.saw(odd), "cannot be the name of a process", BadStamp)
-            assert (stamper.sequence, stamper.clock.largest) == (0, 0)
+            for each in (odd, odder):
+                refuses(lambda: stamper.saw(each), "cannot be the name of a process", BadStamp)  # noqa: B023
+            for group in ("", [], ["a", "a"], ["a", "\ud800"], 5):
+                refuses(lambda: stamper.stamp(to=group), "a message")  # noqa: B023
+            assert (stamper.numbers, stamper.clock.largest) == ({}, 0)
             stamper.stamp("fine", subject="")
     for arguments in (("\ud800",), ("p", "\ud800")):
         refuses(lambda: stamp.Stamper(*arguments), "must be text")  # noqa: B023
@@ -726,7 +747,7 @@ def check_identity(made: dict[str, Any], folder: Path) -> None:
     assert [each["causalprocess"] for each in said] == [first.process, second.process]
     assert [each["source"] for each in said] == ["p", "p"] and first.process.startswith("p~")
     second.saw(said[0])
-    assert json.loads(second.stamp()["causaldeps"]) == {first.process: 1}
+    assert json.loads(second.stamp()["causaldeps"]) == {"all": {second.process: 1, first.process: 1}}
     again = stamp.Stamper.restore(first.save())
     assert again.process == first.process and int(again.stamp()["sequence"]) == 2
     with stamp.Stamper("p", file=file) as begun:
@@ -781,7 +802,7 @@ def identities(line: str, becomes: str, rule: str, module: str = "stamp") -> Non
     mutant("identity", module, line, becomes, rule)
 
 
-identities("self._rc = max(rc, self._rc or 0)", "pass", "time outlives a life without a clock")
+identities("self.rc = max(rc, self.rc or 0)", "pass", "time outlives a life without a clock", "knowledge")
 identities("new_run() if run is None else run", 'run or "1"', "every start is a new process")
 identities(
     "{PROCESS: self.process} if self.process != self.source else {}", "{}", "an envelope names its process"
@@ -791,24 +812,38 @@ identities(
     "{PROCESS: self.process}",
     "who was taken over is its source",
 )
-identities('        self.process = state["process"]\n', "", "an identity outlives a restart")
 identities(
-    'if self._named and state["process"] != self.process:', "if False:", "the file of another run is refused"
+    'self.source, self.process = state["source"], state["process"]',
+    'self.source = state["source"]',
+    "an identity outlives a restart",
+    "knowledge",
 )
-identities('f"{self.process}:{self.domain}:{number}"', 'f"{self.domain}:{number}"', "an id names its process")
-identities("process == self.process or", "process.startswith(self.source) or", "a predecessor is another one")
+identities(
+    "if self._named and knowledge.process != process:", "if False:", "the file of another run is refused"
+)
+identities(
+    'f"{self.process}:{first}:{numbers[first]}"', 'f"{first}:{numbers[first]}"', "an id names its process"
+)
+identities(
+    "process != self.process:\n                news",
+    "not process.startswith(self.source):\n                news",
+    "a predecessor is another one",
+)
 identities(
     "        elif os.getpid() != self._born:", "        elif False:", "a forked process is another one"
 )
 identities(" + _digits(secrets.randbits(64), _RANDOM)", "", "two that start together differ", "identity")
 identities("_digits(wall_clock(), _MOMENT)", '""', "runs sort by their start", "identity")
 identities("not RUN.fullmatch(run)", "False", "a run has a plain name", "identity")
-identities('line["rc"] * TICKS_PER_MS', 'line["rc"]', "times of an old file count ms", "journal")
+identities("rc * TICKS_PER_MS if ms", "rc if ms", "times of an old file count ms", "knowledge")
+identities('"source" if ms else "process"', '"process"', "an old file goes on as its source", "knowledge")
+identities('{process: record["sequence"]} if', "{} if", "an old file goes on with its number", "knowledge")
 identities(
-    '"process": line.get("source")', '"process": "p~1"', "an old file goes on as its source", "journal"
+    "line = record if self._old is None else",
+    "line = record if True else",
+    "an old file is taken over",
+    "knowledge",
 )
-identities("_taken_over(state, first=True) if old", "state if old", "an old state is taken over", "journal")
-identities("_taken_over(record, number == 1) if old", "record if old", "an old file is taken over", "journal")
 identities("    return process\n", "    return source\n", "messages are known by their process", "envelope")
 
 
@@ -816,16 +851,22 @@ def stampables(line: str, becomes: str, rule: str, module: str = "stamp") -> Non
     mutant("stampable", module, line, becomes, rule)
 
 
-stampables("        _check_data(data)\n", "", "data is checked")
+stampables("        check_data(data)\n", "", "data is checked")
 stampables(
     "allow_nan=False).encode()\n    except UnicodeEncodeError:\n        raise",
     "allow_nan=True).encode()\n    except UnicodeEncodeError:\n        raise",
     "what is not a number is not data",
+    "given",
 )
-stampables("if not empty and not is_text(value):", "if False:", "attributes are text")
-stampables('value == "" and name not in ("id", "type")', 'value == ""', "an id is not empty")
-stampables('    if attributes.get("type") == HEARTBEAT:', "    if False:", "a message is not a heartbeat")
-stampables("            if not is_text(value):", "            if not value:", "a source's own name is text")
+stampables("if not empty and not is_text(value):", "if False:", "attributes are text", "given")
+stampables('value == "" and name not in ("id", "type")', 'value == ""', "an id is not empty", "given")
+stampables(
+    '    if attributes.get("type") == HEARTBEAT:', "    if False:", "a message is not a heartbeat", "given"
+)
+stampables("        if not is_text(source):", "        if not source:", "a source's own name is text")
+stampables("        if not is_text(group):", "        if not group:", "a group is text", "given")
+stampables("        if group in groups[:at]:", "        if False:", "a group is there once", "given")
+stampables("    if not groups:", "    if False:", "a message has a group", "given")
 stampables(
     "not isinstance(source, str) or not is_text(source)",
     "not isinstance(source, str)",
@@ -833,6 +874,7 @@ stampables(
     "envelope",
 )
 stampables("        if not is_text(process):\n", "        if False:\n", "a cause's name is text", "envelope")
+stampables("        if not is_text(name):\n", "        if False:\n", "a name in a past is text", "envelope")
 journals("fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)", "pass", "a file is locked")
 journals(
     "if os.path.samestat(os.fstat(file), self._path.stat()):",
@@ -876,36 +918,43 @@ journals(
     "type(version) is not int or not 1 <= version <= VERSION",
     "False",
     "another version of a stamper is refused",
+    "knowledge",
 )
 journals(
     "        if name in line and not fits(line[name]):",
     "        if False:",
     "a damaged file is refused",
+    "knowledge",
 )
+journals("    for name in STATE:\n", "    for name in ():\n", "a file with a gap is refused", "knowledge")
 journals(
-    "    for name in STATE if state is None else ():", "    for name in ():", "a file with a gap is refused"
-)
-journals(
-    "        if process_of(envelope) != first",
-    "        if False and first",
+    "        if process != self.process:\n            raise",
+    "        if False:\n            raise",
     "a message of another is refused",
-)
-journals("        sequence_of(envelope), time_of(envelope)\n", "", "a message without a number is refused")
-journals('if first["process"] != first["source"] and', "if False and", "a process is a run of its source")
-journals("type(value) is int and least <= value", "least <= value", "a number is an integer")
-journals("least <= value <= most", "value <= most", "a number counts from 1")
-journals(
-    'if (state["source"], state["domain"]) != (self.source, self.domain):',
-    "if False:",
-    "the file of another is refused",
-    "stamp",
+    "knowledge",
 )
 journals(
-    'if (state["source"], state["domain"]) != (self.source, self.domain):',
-    'if state["source"] != self.source:',
-    "the file of another domain is refused",
-    "stamp",
+    "        elif DEPS not in envelope or any(",
+    "        elif False and any(",
+    "a message that does not follow is refused",
+    "knowledge",
 )
+journals(
+    '            if state["covered"].get(group, {}).get(name, 0) < number:',
+    "            if False:",
+    "a past that is not covered is refused",
+    "knowledge",
+)
+journals('if state["used"] > state["cut"]:', "if False:", "a cut that was used is known", "knowledge")
+journals(
+    "if process != source and source_of",
+    "if False and source_of",
+    "a process is a run of its source",
+    "knowledge",
+)
+journals("type(value) is int and least <= value", "least <= value", "a number is an integer", "knowledge")
+journals("least <= value <= most", "value <= most", "a number counts from 1", "knowledge")
+journals("if knowledge.source != self.source:", "if False:", "the file of another is refused", "stamp")
 
 
 # ---------------------------------------------------------------- the clock

@@ -6,8 +6,12 @@ id is `source/id`. The event's position in its process is `sequence` where all e
 
 - `causationid`, or the attribute that `parent` names: an id, a `source/id`, or a list of them. An id that
   several sources use must be given with its source;
-- `causaldeps` with `sequence`: the event depends on the previous one of its process and on these. They count
-  per domain: where the attribute that `domain` names has several values, a process is `process>domain`.
+- `causalnumbers` and `causaldeps`, of messages to groups: the event depends on the previous one of its
+  process in each of its groups, and on its frontier. A process with several groups has its messages in an
+  order that fits these, and else in that of the files;
+- `causaldeps` with `sequence` alone, which are older: the event depends on the previous one of its process
+  and on these. They count per domain: where the attribute that `domain` names has several values, a process
+  is `process>domain`.
 
 `time` becomes nanoseconds since 1970, `type` the text; all other attributes and `data` are kept as they are,
 under the names that `extra_name` gives them. All files together are one execution.
@@ -18,19 +22,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from causet.envelope import PROCESS, VERSION_NAME, version_of
+from causet.envelope import ALL, DEPS, DOMAIN, NUMBERS, PROCESS, VERSION_NAME, frontier_of, version_of
 from causet.errors import BadInput, BadStamp, Problem, quote
 from causet.files import Place
 from causet.formats.documents import documents
 from causet.formats.execution import TWICE, Execution, FaultLog, assemble, extra_name, other_processes
 from causet.formats.strict import INT64, as_record, decode, inspect, is_integer
 from causet.formats.times import nanos_of
+from causet.frontier import Stamped
 from causet.model import Event
 
-TAKEN = ("specversion", "id", "source", "sequence", "time", "type", "causaldeps", VERSION_NAME, PROCESS)
+TAKEN = ("specversion", "id", "source", "sequence", "time", "type", NUMBERS, DEPS, VERSION_NAME, PROCESS)
 """Attributes that become something else in a trace and are not kept under their names."""
 
 
@@ -67,6 +74,12 @@ class _Message:
     process: str
     id: str
     domain: str | None
+    group: str
+    """that of its `sequence`, if it is no message to groups"""
+    stamped: Stamped | None
+    """of a message with numbers: these, and what it says of its past"""
+    grouped: bool
+    """whether it is a message to groups"""
     sequence: int | None
     parents: tuple[str, ...]
     deps: dict[str, int]
@@ -90,8 +103,10 @@ def _message(place: Place, document: object, parent: str, domain: str) -> _Messa
     if raw.get("specversion", "1.0") not in ("1.0", "0.3"):
         raise Problem(f'field "specversion" must be "1.0", not {quote(raw["specversion"])}')
     kind = _text(raw, "type")
-    deps = _deps(raw.get("causaldeps"))
-    sequence = _sequence(raw.get("sequence"))
+    stamped = _stamp(raw)
+    grouped = stamped is not None
+    deps = {} if grouped else _deps(raw.get(DEPS))
+    sequence = None if grouped else _sequence(raw.get("sequence"))
     if deps and sequence is None:
         raise Problem('field "causaldeps" needs a field "sequence" that is a number')
     time = _text(raw, "time")
@@ -104,13 +119,20 @@ def _message(place: Place, document: object, parent: str, domain: str) -> _Messa
     within = raw.get(domain)
     if within is not None and not isinstance(within, str):
         raise Problem(f"field {quote(domain)} must be a string, not {quote(within)}")
+    # Without dependencies, which count per domain, it is an attribute like any other.
+    domain_now = within if DEPS in raw and not grouped else None
+    group = domain_now or str(raw.get(DOMAIN) or ALL)
+    if sequence is not None:
+        stamped = Stamped({group: sequence}, {group: deps} if deps else {})
     return _Message(
         place,
         raw["source"],
         process,
         raw["id"],
-        # Without dependencies, which count per domain, it is an attribute like any other.
-        within if "causaldeps" in raw else None,
+        domain_now,
+        group,
+        stamped,
+        grouped,
         sequence,
         _parents(parent, raw.get(parent)),
         deps,
@@ -119,6 +141,15 @@ def _message(place: Place, document: object, parent: str, domain: str) -> _Messa
         {extra_name(name): value for name, value in raw.items() if name not in taken},
         raw,
     )
+
+
+def _stamp(raw: dict[str, Any]) -> Stamped | None:
+    if raw.get(NUMBERS) is None:
+        return None
+    try:
+        return frontier_of(raw)
+    except BadStamp as error:
+        raise Problem(str(error)) from None
 
 
 def _in_field(name: str, text: str) -> int:
@@ -183,20 +214,26 @@ def _events(messages: list[_Message]) -> Iterator[tuple[Place, Event]]:
     processes = [process_of(message.process, message.domain) for message in messages]
     seqs = _seqs(messages, processes)
     where = dict(zip((message.name for message in messages), zip(processes, seqs, strict=True), strict=True))
-    by_point = {
-        (process, message.sequence): message.name
-        for message, process in zip(messages, processes, strict=True)
-        if message.sequence is not None
-    }
+    numbered = _in_one_group(messages)
+    by_point = _by_point(messages)
+    groups = {group for _, group, _ in by_point}
     known = _Known(messages)
+
+    def named(process: str, group: str, number: int, label: str) -> str:
+        return by_point.get((process, group, number), f"{label}#{number}")
+
     for message, process, seq in zip(messages, processes, seqs, strict=True):
         try:
             causes = [known.resolved(parent) for parent in message.parents]
         except Problem as error:
             raise BadInput(f"{message.place}: {error}") from None
         for cause, count in message.deps.items():
-            other = process_of(cause, message.domain)
-            causes.append(by_point.get((other, count), f"{other}#{count}"))
+            causes.append(named(cause, message.group, count, process_of(cause, message.domain)))
+        if message.grouped:
+            for cause, group, count in _points(message):
+                if cause != message.process or cause not in numbered:  # there, a gap says it
+                    label = f"{cause}>{group}" if len(groups) > 1 else cause
+                    causes.append(named(cause, group, count, label))
         yield (
             message.place,
             Event(
@@ -211,25 +248,97 @@ def _events(messages: list[_Message]) -> Iterator[tuple[Place, Event]]:
         )
 
 
+def _by_point(messages: list[_Message]) -> dict[tuple[str, str, int], str]:
+    """The events by process, group and number."""
+    found: dict[tuple[str, str, int], _Message] = {}
+    for message in messages:
+        for group, number in message.stamped.numbers.items() if message.stamped is not None else ():
+            known = found.setdefault((message.process, group, number), message)
+            if known is not message and known.grouped and message.grouped:
+                raise BadInput(
+                    f"{known.place} and {message.place}: two events have process {quote(message.process)} "
+                    f"and number {number} in group {quote(group)}"
+                )
+    return {point: message.name for point, message in found.items()}
+
+
+def _points(message: _Message) -> Iterator[tuple[str, str, int]]:
+    """The messages that one follows: process, group and number."""
+    if message.stamped is not None:
+        for group, entries in message.stamped.past.items():
+            for cause, count in entries.items():
+                yield cause, group, count
+        for group, number in message.stamped.numbers.items():
+            if number > 1:
+                yield message.process, group, number - 1
+
+
+def _in_one_group(messages: list[_Message]) -> set[str]:
+    """The processes that send all of their messages to one and the same group."""
+    groups: dict[str, set[str]] = {}
+    for message in messages:
+        mine = groups.setdefault(message.process, set())
+        mine |= set(message.stamped.numbers) if message.grouped and message.stamped else {"", "no group"}
+    return {process for process, mine in groups.items() if len(mine) == 1}
+
+
 def _seqs(messages: list[_Message], processes: list[str]) -> list[int]:
     lowest: dict[str, int] = {}
     for message, process in zip(messages, processes, strict=True):
         value = -1 if message.sequence is None else message.sequence
         lowest[process] = min(value, lowest.get(process, value))
+    numbered, grouped = _in_one_group(messages), {each.process for each in messages if each.grouped}
+    ranks = _ranks(messages) if grouped - numbered else []
     counted: Counter[str] = Counter()
-    seqs = []
-    for message, process in zip(messages, processes, strict=True):
+    seqs = [0] * len(messages)
+    for at in sorted(range(len(messages)), key=ranks.__getitem__) if ranks else range(len(messages)):
+        message, process = messages[at], processes[at]
         counted[process] += 1
-        if message.sequence is not None and lowest[process] >= 0:
-            seqs.append(message.sequence + (lowest[process] == 0))
+        if message.process in numbered and message.stamped is not None:
+            [seqs[at]] = message.stamped.numbers.values()
+        elif message.process in grouped:
+            seqs[at] = counted[process]
+        elif message.sequence is not None and lowest[process] >= 0:
+            seqs[at] = message.sequence + (lowest[process] == 0)
         elif message.deps:
             raise BadInput(
                 f"{message.place}: it depends on its process's previous event, and another event of "
                 f"{quote(process)} has no sequence that is a number"
             )
         else:
-            seqs.append(counted[process])
+            seqs[at] = counted[process]
     return seqs
+
+
+def _ranks(messages: list[_Message]) -> list[int]:
+    """An order of the messages in which each comes after what it follows, and else as in the files."""
+    by_point: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for at, message in enumerate(messages):
+        for group, number in message.stamped.numbers.items() if message.stamped else ():
+            by_point.setdefault((message.process, group), []).append((number, at))
+    where = {(*key, number): at for key, found in by_point.items() for number, at in found}
+    follows: list[set[int]] = [set() for _ in messages]
+    for found in by_point.values():
+        for (_, earlier), (_, later) in pairwise(sorted(found)):
+            follows[later].add(earlier)
+    for at, message in enumerate(messages):
+        follows[at] |= {where[point] for point in _points(message) if point in where}
+    effects: list[list[int]] = [[] for _ in messages]
+    for at, causes in enumerate(follows):
+        for cause in causes:
+            effects[cause].append(at)
+    free = [at for at, causes in enumerate(follows) if not causes]
+    ranks = [len(messages)] * len(messages)
+    for rank in range(len(messages)):
+        if not free:
+            break  # a cycle, which is found and shown later
+        at = heappop(free)
+        ranks[at] = rank
+        for effect in effects[at]:
+            follows[effect].remove(at)
+            if not follows[effect]:
+                heappush(free, effect)
+    return ranks
 
 
 class _Known:

@@ -1,35 +1,43 @@
-"""A trace as messages: CloudEvents with `sequence` and `causaldeps`, one domain per receiver, renumbered.
+"""A trace as messages: CloudEvents with `causalgroups`, `causalnumbers` and `causaldeps`.
 
-Each send becomes one message for each of its targets; the target is the domain and stands in the attribute
-`receiver`. Within a domain each source's messages are numbered 1, 2, 3, … in the order in which it sent them.
-A message depends on the previous one of its source, and on its `causaldeps`: of all messages to the same
-receiver that precede it, those that precede no other of them and do not precede the source's previous one.
+Each send becomes one message. Each of its targets is a group of its own, which has the target's name; so a
+process reads the one group that has its name, and a message goes to the groups of all its targets. Within a
+group each source's messages are numbered 1, 2, 3, … in the order in which it sent them. What a message says
+of its past is what a stamper would say (`causet.frontier`).
 
 Rule: precedence goes through deliveries: m precedes n if n's sender sent or delivered m
 before it sent n, transitively, to whichever process m was addressed. Receptions alone and explicit parents
 do not count, since the application learns nothing from them, and control messages take no part.
 
-A trace without sends has no messages; its events are taken for messages to all, in the one domain `all`:
-`sequence` is the event's seq, and the `causaldeps` are its parents.
+A trace without sends has no messages; its events are taken for messages to all, in the one group `all`: the
+number is the event's seq, and the frontier is made of its parents.
 """
 
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from causet.envelope import (
+    ALL,
+    DEPS,
+    GROUPS,
+    MOST_DEPS,
+    NUMBERS,
+    TYPE,
+    VERSION,
+    VERSION_NAME,
+    canonical,
+)
 from causet.errors import BadInput, quote
 from causet.files import new_file
 from causet.formats import causality
-from causet.formats.shiviz.clocks import MOST_ENTRIES, Point, direct_causes
+from causet.frontier import Frontier, Stamped
 from causet.model import Event
-from causet.stamp import TYPE, canonical
 
-Known = Mapping[str, Mapping[str, int]]
-"""For each message, by its id: how many messages of each process its sender knew, itself included."""
+MOST_ENTRIES = 50_000_000
 
 
 def write_cloudevents(path: str | Path, events: Sequence[Event]) -> int:
@@ -49,101 +57,69 @@ def write_cloudevents(path: str | Path, events: Sequence[Event]) -> int:
 
 
 def messages_of(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
-    """The messages, in the order of the sends, each send's in the order of its targets."""
+    """The messages, in the order of the sends. A send without targets is none."""
     if not any(event.kind == "send" for event in events):
         yield from _events_as_messages(events)
         return
-    sends = [event for event in events if event.kind == "send" and not event.control]
-    known = _knowledge(events)
-    domains: dict[str, _Domain] = {}
-    for event in sorted(sends, key=lambda event: event.seq):
-        for receiver in _receivers(event):
-            domains.setdefault(receiver, _Domain()).add(event, known)
-    deps = {receiver: domain.dependencies(known) for receiver, domain in domains.items()}
-    taken: set[tuple[str, str]] = set()
-    for event in sends:
-        for receiver in _receivers(event):
-            point = domains[receiver].points[str(event.message)]
-            name = f"{event.message}@{receiver}"
-            while (event.process, name) in taken:  # ids may hold an @ themselves
-                name += "'"
-            taken.add((event.process, name))
-            yield _cloudevent(event, name, receiver, point[1], deps[receiver][point])
+    stamped = _stamped(events)
+    for event in events:
+        if _is_message(event):
+            yield _cloudevent(event, _receivers(event), stamped[str(event.message)])
+
+
+def _is_message(event: Event) -> bool:
+    return event.kind == "send" and not event.control and bool(_receivers(event))
 
 
 def _receivers(event: Event) -> list[str]:
     return [name for name in dict.fromkeys(event.to or ()) if name != event.process]
 
 
-def _cloudevent(
-    event: Event, name: str, receiver: str, sequence: int, deps: Sequence[Point]
-) -> dict[str, Any]:
+def _cloudevent(event: Event, groups: Sequence[str], stamped: Stamped) -> dict[str, Any]:
     data = {"time": event.time, "text": event.text, "group": event.group, **event.extra}
     found = {
         "specversion": "1.0",
         "type": TYPE,
         "source": event.process,
-        "id": name,
+        "id": event.message or event.id,
         "subject": event.message or event.id,
-        "sequence": f"{sequence:020}",
-        "causaldeps": canonical(dict(deps)),
-        "receiver": receiver,
+        VERSION_NAME: VERSION,
+        GROUPS: canonical(groups),
+        NUMBERS: canonical(stamped.numbers),
+        DEPS: canonical(stamped.past),
     }
+    if len(groups) == 1:
+        found["sequence"] = f"{stamped.numbers[groups[0]]:020}"
     data = {name: value for name, value in data.items() if value is not None}
     return {**found, "data": data} if data else found
 
 
-class _Domain:
-    """The messages to one receiver, numbered per source. They are added in the order of their sending."""
-
-    def __init__(self) -> None:
-        self.points: dict[str, Point] = {}
-        self._sends: dict[str, list[int]] = {}  # per source: which of all its sends these are, from 1
-
-    def add(self, event: Event, known: Known) -> None:
-        sends = self._sends.setdefault(event.process, [])
-        sends.append(known[str(event.message)][event.process])
-        self.points[str(event.message)] = event.process, len(sends)
-
-    def dependencies(self, known: Known) -> dict[Point, tuple[Point, ...]]:
-        """For each message its direct causes, beside the previous one of its source.
-
-        Counted within the domain, what a message's sender knew is a vector clock, and its direct causes are
-        those of the clock.
-        """
-        clocks: dict[Point, dict[str, int]] = {}
-        for message, point in self.points.items():
-            clock = {
-                source: bisect_right(self._sends[source], count)
-                for source, count in known[message].items()
-                if source in self._sends
-            }
-            clocks[point] = {source: count for source, count in clock.items() if count}
-        return {point: causes.known for point, causes in direct_causes(clocks).items()}
-
-
-def _knowledge(events: Sequence[Event]) -> Known:
-    """What each message's sender knew when it sent it, the message itself included."""
-    sends = {str(event.message): event for event in events if event.kind == "send" and not event.control}
-    known: dict[str, dict[str, int]] = {}
-    at: dict[str, dict[str, int]] = {}
+def _stamped(events: Sequence[Event]) -> dict[str, Stamped]:
+    """What each message says, by its id."""
+    sends = {str(event.message): event for event in events if _is_message(event)}
+    known: dict[str, Frontier[str, str]] = {}
+    found: dict[str, Stamped] = {}
     entries = 0
     for number in causality.causal_order(causality.direct_causes(events)):
         event = events[number]
-        mine = at.setdefault(event.process, {})
-        if event.kind == "deliver" and str(event.message) in known:
-            for process, count in known[str(event.message)].items():
-                mine[process] = max(count, mine.get(process, 0))
-        elif event.kind == "send" and str(event.message) in sends:
-            mine[event.process] = mine.get(event.process, 0) + 1
-            known[str(event.message)] = dict(mine)
-            entries += len(mine)
+        name = str(event.message)
+        mine = known.setdefault(event.process, Frontier(event.process))
+        if event.kind == "deliver" and name in found:
+            mine.saw(sends[name].process, *found[name])
+        elif _is_message(event):
+            found[name] = mine.stamp(_receivers(event))
+            size = len(found[name].numbers) + sum(map(len, found[name].past.values()))
+            entries += size
+            if size > MOST_DEPS:
+                raise BadInput(
+                    f"message {quote(name)} would name {size:,} messages, and {MOST_DEPS:,} is the most"
+                )
             if entries > MOST_ENTRIES:
                 raise BadInput(
-                    f"what the senders of these {len(sends):,} messages know has more than {MOST_ENTRIES:,} "
-                    "entries; convert a shorter trace"
+                    f"these {len(sends):,} messages would name more than {MOST_ENTRIES:,} others; convert a "
+                    "shorter trace"
                 )
-    return known
+    return found
 
 
 def _events_as_messages(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
@@ -154,4 +130,4 @@ def _events_as_messages(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
             cause = by_id.get(parent)
             if cause is not None and cause.process != event.process:
                 deps[cause.process] = max(cause.seq, deps.get(cause.process, 0))
-        yield _cloudevent(event, event.id, "all", event.seq, sorted(deps.items()))
+        yield _cloudevent(event, [ALL], Stamped({ALL: event.seq}, {ALL: deps} if deps else {}))

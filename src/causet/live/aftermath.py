@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from causet.envelope import numbers_of
 from causet.model import Event
 
 Envelope = Mapping[str, Any]
@@ -62,7 +63,7 @@ def as_trace(
     """The run as an execution: what the services did, what arrived at the readers and when (ms), and in which
     order they got it."""
     named = {str(envelope["subject"]): envelope for _, kind, envelope in steps if kind == "send"}
-    targets = {name: {f"reader of {envelope['causaldomain']}"} for name, envelope in named.items()}
+    targets = {name: {_reader(envelope)} for name, envelope in named.items()}
     for service, kind, envelope in steps:
         if kind == "deliver":
             targets[envelope["subject"]].add(service)
@@ -85,15 +86,21 @@ def as_trace(
     for service, kind, envelope in steps:
         clock = round(datetime.fromisoformat(envelope["time"]).timestamp() * 1000)
         yield event(service, kind, envelope, clock if kind == "send" else None)
-    waiting = {name: list(order) for name, order in delivered.items()}
+    waiting = {f"reader of {group}": list(order) for group, order in delivered.items()}
     here: set[str] = set()
     for envelope, now in arrived:
         name = envelope["subject"]
         if name in here:
             continue
         here.add(name)
-        reader = f"reader of {envelope['causaldomain']}"
+        reader = _reader(envelope)
         yield event(reader, "receive", envelope, now)
-        rest = waiting.get(envelope["causaldomain"], [])
+        rest = waiting.get(reader, [])
         while rest and rest[0] in here:
             yield event(reader, "deliver", named[rest.pop(0)], now)
+
+
+def _reader(envelope: Envelope) -> str:
+    """Who reads the one group that a message goes to."""
+    [group] = numbers_of(envelope)
+    return f"reader of {group}"

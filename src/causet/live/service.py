@@ -1,6 +1,6 @@
 """A service of the demonstration: a process that stamps what it sends, and whose clock is wrong.
 
-It is started once, so its stampers need no file.
+It is started once, so its stamper needs no file.
 
 It reads what it sees and what it is to do, a JSON object per line, and writes the envelopes that it sends. It
 uses nothing but the standard library and the stamper, as any producer can.
@@ -17,19 +17,16 @@ from causet import Stamper
 
 def serve(name: str, skew: int) -> None:
     """Act until the last request."""
-    stampers: dict[str, Stamper] = {}
+    stamper = Stamper(name)
     for line in sys.stdin:
         asked = json.loads(line)
-        tenant = asked["tenant"]
-        if tenant not in stampers:
-            stampers[tenant] = Stamper(name, tenant)
-        stamper = stampers[tenant]
         if "seen" in asked:
             stamper.saw(asked["seen"])
             continue
         clock = datetime.now(UTC) + timedelta(milliseconds=skew)
         envelope = stamper.stamp(
             {"text": asked["text"]},
+            to=asked["tenant"],
             type=asked["type"],
             subject=asked["subject"],
             time=clock.isoformat(timespec="milliseconds"),

@@ -24,10 +24,8 @@ from causet.kernels.arrays import Array
 from causet.kernels.streams.block import begins
 from causet.kernels.streams.causes import HEADER, MOST, Causes, copied, read_causes, text_buffers_of
 from causet.model import is_text
-from causet.stamp import MOST_DEPS, MOST_SEQUENCE, PACKED_VERSION
+from causet.stamp import MOST_DEPS, MOST_SEQUENCE, PACKED_FRONTIER, PACKED_VERSION
 
-PACKED_GROUPS = PACKED_VERSION + 1
-"""The first byte of packed entries that have groups."""
 HERE = -1
 """Stands for the start of a group's name where an entry is of the message's own group."""
 
@@ -261,7 +259,7 @@ def _scan_packed(offsets: Array, data: Array, there: Array, found: Scanned) -> i
         at, stop = offsets[row], offsets[row + 1]
         fine = True
         if there[row] and at < stop:
-            grouped = data[at] == PACKED_GROUPS
+            grouped = data[at] == PACKED_FRONTIER
             fine = grouped or data[at] == PACKED_VERSION
             at += 1
             left = 0

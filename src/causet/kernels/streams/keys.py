@@ -11,7 +11,7 @@ from hashlib import blake2b
 import numpy as np
 import pyarrow as pa
 
-from causet.delivery import ALL
+from causet.envelope import ALL
 from causet.kernels.arrays import Array
 from causet.kernels.names import combined
 from causet.kernels.streams.block import Messages

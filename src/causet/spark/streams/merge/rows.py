@@ -15,14 +15,16 @@ from causet.errors import BadInput, quote
 from causet.rcclock import FAR, largest_c
 from causet.rcclock import TICKS_PER_MS as MS
 from causet.spark.columns import quoted
-from causet.spark.streams.messages.columns import column_of_version, columns_of_identity
+from causet.spark.streams.messages.columns import (
+    column_of_version,
+    columns_of_groups,
+    columns_of_identity,
+)
 from causet.spark.streams.messages.settings import MALFORMED
 from causet.spark.streams.pack import FAULT, OWN, SIZE
 
 POSITION, STATUS, PROBLEM = "position", "status", "problem"
 TYPE = "type"
-ALL = "all"
-"""The domain of messages that name none."""
 CODE = f"{OWN}problem"
 """The column of codes: null for a message, IS_BEAT for a heartbeat, or a place in `problems`."""
 IS_BEAT = -1
@@ -55,7 +57,9 @@ def with_times(messages: DataFrame, ticks: str = "us") -> tuple[DataFrame, Times
     for name in names:
         if name.startswith(OWN) and name not in (FAULT, SIZE):
             raise BadInput(f"column name {quote(name)} is reserved: causet uses names that begin with {OWN}")
-    wanted = ["source", "sequence", *(["rc", "r"] if "rc" in names else ["causaltime"])]
+    numbers, _ = columns_of_groups(messages)
+    sequence = [] if numbers is not None and "sequence" not in names else ["sequence"]
+    wanted = ["source", *sequence, *(["rc", "r"] if "rc" in names else ["causaltime"])]
     for name in wanted:
         if name not in names:
             raise BadInput(
@@ -69,7 +73,8 @@ def with_times(messages: DataFrame, ticks: str = "us") -> tuple[DataFrame, Times
             raise BadInput(f"column {quote(name)} must be a string or a number, not {kind.simpleString()}")
 
     if "rc" in names:
-        wanted_numbers = {name: _number(messages, name) for name in ("rc", "r", "sequence")}
+        wanted_numbers = {name: _number(messages, name) for name in ("rc", "r")}
+        wanted_numbers["sequence"] = _sequence(messages, numbers)
         if ticks != "us":
             times = {name: _in_ticks(_whole(messages, name), F.lit(TICKS[ticks])) for name in ("rc", "r")}
             wanted_numbers = {**times, "sequence": wanted_numbers["sequence"]}
@@ -80,7 +85,7 @@ def with_times(messages: DataFrame, ticks: str = "us") -> tuple[DataFrame, Times
         tick = F.when(_version(messages) == 2, 1).otherwise(MS)
         found = (F.regexp_extract("causaltime", digits, group).try_cast("long") for group in (1, 2))
         rc, r = (_in_ticks(value, tick) for value in found)
-        wanted_numbers = {"rc": rc, "r": r, "sequence": _number(messages, "sequence")}
+        wanted_numbers = {"rc": rc, "r": r, "sequence": _sequence(messages, numbers)}
     made = {f"{OWN}{name}": column for name, column in wanted_numbers.items() if column is not None}
     return messages.withColumns(made), Times(
         *(name if column is None else f"{OWN}{name}" for name, column in wanted_numbers.items())
@@ -91,6 +96,18 @@ def _given(names: Sequence[str]) -> list[str]:
     """The columns without those that were added to them on the way."""
     added = MALFORMED if FAULT in names else ""
     return [name for name in names if not name.startswith(OWN) and name != added]
+
+
+def _sequence(messages: DataFrame, numbers: str | None) -> Column | None:
+    """The sequence, as `_number`. A message to several groups has none, and needs none: its process has no
+    other with its times."""
+    if numbers is None:
+        return _number(messages, "sequence")
+    here = F.col(quoted(numbers)).isNotNull()
+    if "sequence" not in messages.columns:
+        return F.when(here, F.lit(1).cast("long"))
+    several = F.col("sequence").isNull() & here
+    return F.when(several, F.lit(1).cast("long")).otherwise(_whole(messages, "sequence"))
 
 
 def _number(messages: DataFrame, name: str) -> Column | None:
