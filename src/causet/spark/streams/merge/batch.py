@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from causet.envelope import DOMAIN
+from causet.envelope import ALL, DOMAIN
 from causet.spark.columns import quoted
 from causet.spark.streams.merge.rows import (
-    ALL,
     CODE,
     IS_BEAT,
     POSITION,

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Row
 
-from causet.envelope import DOMAIN
+from causet.envelope import ALL, DOMAIN
 from causet.errors import BadInput, printable
 from causet.kernels.arrays import Array
 from causet.kernels.streams.fingerprints import fingerprints, payload_columns
@@ -37,7 +37,6 @@ from causet.spark.streams.merge.memory import (
 )
 from causet.spark.streams.merge.packers import FINE, SLICE, MergeSettings, as_numpy, codes_of
 from causet.spark.streams.merge.rows import (
-    ALL,
     FAULTY,
     IS_BEAT,
     POSITION,
