@@ -18,16 +18,19 @@ import pytest
 from click.testing import CliRunner, Result
 
 import causet
+from causet import Stamper
+from causet.check.oracle import judge
 from causet.cli import cli
 from causet.errors import BadInput, CausetError, printable
-from causet.formats.trace import write_trace
-from causet.live.aftermath import as_trace, reversals
+from causet.formats.trace import read_trace, write_trace
+from causet.live.aftermath import Run
 from causet.model import Event
 from causet.view.page import judged_drawing
 from causet.view.payload import Drawing, fault_of
 from causet.view.report import Figure, Report, bars, heat
 from tests.helpers.commands import CAUSET, LOCAL, processes_below
 from tests.helpers.commands import causet_alone as run_causet
+from tests.helpers.readers import Served
 from tests.helpers.sessions import shared_spark
 from tests.helpers.talk import TALK
 
@@ -209,45 +212,73 @@ def test_the_doctor_says_what_works(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------- the demonstration
 
 
-def envelope(subject: str, source: str, clock: str) -> dict[str, Any]:
-    return {
-        "subject": subject,
-        "source": source,
-        "causalnumbers": '{"tea":1}',
-        "time": f"2026-01-01T12:00:{clock}+00:00",
-        "data": {"text": subject},
-    }
+def sent(stamper: Stamper, subject: str, to: str, clock: str) -> dict[str, Any]:
+    time = f"2026-01-01T12:00:{clock}+00:00"
+    return stamper.stamp({"text": subject}, to=to, subject=subject, time=time)
 
 
-def test_effects_before_their_causes_are_counted_by_the_definition() -> None:
-    order, payment, refund = (
-        envelope("order", "shop", "02.000"),
-        envelope("payment", "bank", "01.000"),
-        envelope("refund", "bank", "03.000"),
+def a_payment_before_its_order(of_one_domain: bool) -> Run:
+    """The shop's order, and the bank's payment and receipt because of it; the order arrives last. Either each
+    service has one stamper, or, as before groups, one for each domain, which knows nothing of the other."""
+    shop, bank = Stamper("shop"), Stamper("bank")
+    order = sent(shop, "order", "orders", "02.000")
+    if not of_one_domain:
+        bank.saw(order)
+    payment = sent(bank, "payment", "payments", "01.000")
+    receipt = sent(bank, "receipt", "receipts", "03.000")
+    steps = [("shop", "send", order), ("bank", "deliver", order)]
+    steps += [("bank", "send", payment), ("bank", "send", receipt)]
+    arrived = [(receipt, 5), (payment, 6), (payment, 7), (order, 8)]
+    return Run({"accounts": ("orders", "payments"), "desk": ("orders", "receipts")}, steps, arrived)
+
+
+def delivered_by_the_kernel(run: Run) -> dict[str, list[str]]:
+    """What readers get in one batch per message."""
+    served = Served(run.readers)
+    rows = [{**envelope, "id": envelope["subject"]} for envelope, _ in run.arrived]
+    found: dict[str, list[str]] = {reader: [] for reader in run.readers}
+    for now, row in enumerate(rows):
+        for each in served.step([{name: row.get(name) for name in served.schema.names}], now):
+            found[each["receiver"]].append(each["id"])
+    return found
+
+
+def test_the_demonstration_judges_orders_by_happened_before() -> None:
+    run = a_payment_before_its_order(of_one_domain=False)
+    for orders in (run.as_arrived(), run.by_clock()):
+        outcome = run.outcome(orders)
+        assert outcome.status == "invalid" and outcome.deliveries == 4
+    (first, *_) = run.outcome(run.by_clock()).early
+    assert run.in_words(first) == (
+        "“payment” (bank, its clock said 12:00:01.000) would reach accounts before "
+        "“order” (shop, its clock said 12:00:02.000)"
     )
-    because = {"order": (), "payment": ("order",), "refund": ("payment", "order")}
-    assert reversals([order, payment, refund], because) == []
-    wrong = reversals([payment, order, payment, refund], because)
-    assert [(each.effect["subject"], each.cause["subject"]) for each in wrong] == [("payment", "order")]
-    steps = [("shop", "send", order), ("bank", "deliver", order), ("bank", "send", payment)]
-    events = as_trace(steps, [(payment, 5), (order, 6)], {"tea": ["order", "payment"]})
-    told = [(event.process, event.kind, event.message) for event in events]
-    assert told == [
-        ("shop", "send", "order"),
-        ("bank", "deliver", "order"),
-        ("bank", "send", "payment"),
-        ("reader of tea", "receive", "payment"),
-        ("reader of tea", "receive", "order"),
-        ("reader of tea", "deliver", "order"),
-        ("reader of tea", "deliver", "payment"),
-    ]
+    through = [each for each in run.outcome(run.as_arrived()).early if each.process == "desk"]
+    assert [run.chain_in_words(each) for each in through] == ["“order” (orders) → “receipt” (receipts)"]
+    assert not any(map(run.is_through_others, through))
+
+
+def test_a_story_of_one_stamper_per_service_is_valid_and_of_one_per_domain_is_not() -> None:
+    now, before = (a_payment_before_its_order(of_one_domain=each) for each in (False, True))
+    assert delivered_by_the_kernel(now) == {"accounts": ["order", "payment"], "desk": ["order", "receipt"]}
+    assert now.outcome(delivered_by_the_kernel(now)).status == "valid"
+    found = before.outcome(delivered_by_the_kernel(before))
+    assert found.status == "invalid"
+    assert {(each.process, each.delivered, each.before) for each in found.early} == {
+        ("accounts", "payment", "order"),
+        ("desk", "receipt", "order"),
+    }
 
 
 def test_the_demonstration_ends_with_a_page_on_a_machine_with_python_only(bare: Path, tmp_path: Path) -> None:
     """No Java is on the PATH."""
-    told = json.loads(run_causet("demo", "--orders", 6, "-o", tmp_path / "demo.html", "--json", *LOCAL))
-    assert told["messages"] >= 24
+    trace = tmp_path / "run.jsonl"
+    told = json.loads(
+        run_causet("demo", "--orders", 6, "-o", tmp_path / "demo.html", "--trace", trace, "--json", *LOCAL)
+    )
+    assert told["messages"] >= 24 and told["deliveries"] > told["messages"]
     assert told["effects_before_causes"]["causet"] == 0 < told["effects_before_causes"]["time"]
+    assert judge(read_trace(trace)).status == told["status"] == "valid"
     header = data_of((tmp_path / "demo.html").read_text(encoding="utf-8"))
     (execution,) = header["executions"]
     assert execution["verdict"]["status"] == "valid"

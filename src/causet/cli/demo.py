@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,8 +15,9 @@ from causet.cli.shared.spark import for_streams, session, spark_options
 from causet.files import check_output
 
 if TYPE_CHECKING:
-    from causet.live.aftermath import Reversal
-    from causet.live.demonstration import Run, Way
+    from causet.check.oracle import Violation
+    from causet.live.aftermath import Outcome, Run
+    from causet.live.demonstration import Way
 
 ORDERS = 60
 
@@ -42,6 +43,12 @@ ORDERS = 60
     show_default=True,
     help="File for the page of the run.",
 )
+@click.option(
+    "--trace",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File for the run as a trace, such as run.jsonl, for `causet verify` and `view`.  [default: none]",
+)
 @spark_options
 @json_option
 def demo(
@@ -49,6 +56,7 @@ def demo(
     orders: int,
     seed: int,
     output: Path,
+    trace: Path | None,
     as_json: bool,
     master: str | None,
     conf: dict[str, str],
@@ -56,70 +64,94 @@ def demo(
     """Five services with wrong clocks, a network that reorders, and a stream that puts it right.
 
     A customer orders, the bank is paid, the warehouse sends a parcel, the customer asks where it is and
-    is answered. Each service is a process with a clock of its own. Their messages arrive in any order; Spark
-    delivers them, each after what it answers. Then you see what sorting by time would have done, and get a
-    page of the run.
+    is answered. Each service is a process with a clock of its own. Their messages go to groups that readers
+    share, and arrive in any order; Spark delivers them to each reader, each after what it answers. Then you
+    see what sorting by time would have done, and get a page of the run.
 
     \b
     Examples:
       causet demo
+      causet demo --trace run.jsonl
       causet demo --kafka
     """
-    from causet.live.aftermath import as_trace, by_clock, in_words, reversals
+    from causet.formats.trace import write_trace
+    from causet.live.aftermath import Run
     from causet.live.demonstration import BUCKETS
+    from causet.live.shop import READERS
     from causet.view.page import write_page
 
-    check_output(output)
+    for place in (output, trace):
+        if place is not None:
+            check_output(place)
     if not as_json:
         say("5 services with wrong clocks publish; the network reorders; Spark delivers …")
     with TemporaryDirectory(prefix="causet-demo-") as made, _started(kafka) as servers:
         with session(master, for_streams(master, conf, BUCKETS), "demo") as spark:
             from causet.cli.shared.display import live_display
-            from causet.live.demonstration import Run
+            from causet.live.demonstration import Demonstration
 
-            run = Run(orders, seed, _way(servers, Path(made)))
+            played = Demonstration(orders, seed, _way(servers, Path(made)))
             with live_display("demo", as_json) as show:
-                run.go(spark, show)
-        delivered = run.way.delivered()
-    story = run.shop.story
-    named = {envelope["subject"]: envelope for envelope in story.sent}
-    orders_seen: dict[str, Any] = {
-        "arrival": [envelope for envelope, _ in run.arrived],
-        "time": by_clock(story.sent),
-        "causet": [named[name] for names in delivered.values() for name in names],
+                played.go(spark, show)
+        delivered = played.way.delivered()
+    run = Run(READERS, played.shop.story.steps, played.arrived)
+    found = {
+        "arrival": run.outcome(run.as_arrived()),
+        "time": run.outcome(run.by_clock()),
+        "causet": run.outcome(delivered),
     }
-    found = {name: reversals(order, story.because) for name, order in orders_seen.items()}
-    lost = len(story.sent) - len(orders_seen["causet"])
-    page = write_page(output, list(as_trace(story.steps, run.arrived, delivered)), "causet demo")
+    events = list(run.trace(delivered))
+    if trace is not None:
+        write_trace(trace, events)
+    page = write_page(output, events, "causet demo")
+    early = [each for name in ("time", "arrival") for each in found[name].early]
+    through = next((each for each in early if run.is_through_others(each)), None)
     if as_json:
-        counts = {name: len(each) for name, each in found.items()}
-        print_json({"messages": len(story.sent), "effects_before_causes": counts, "page": str(page)})
+        counts = {name: len(each.early) for name, each in found.items()}
+        print_json(
+            {
+                "messages": len(run.sent),
+                "deliveries": found["causet"].deliveries,
+                "effects_before_causes": counts,
+                "status": found["causet"].status,
+                "chain": None if through is None else list(through.because),
+                "page": str(page),
+            }
+        )
     else:
-        _print(run, found, in_words(found["time"][0]) if found["time"] else "")
+        _print(run, found, through)
         say("", f"The run as a page, to open in a browser: {page}")
-    return 1 if found["causet"] or lost else 0
+    complete = found["causet"].deliveries == found["arrival"].deliveries
+    return 0 if found["causet"].status == "valid" and complete else 1
 
 
-def _print(run: Run, found: dict[str, list[Reversal]], example: str) -> None:
+def _print(run: Run, found: dict[str, Outcome], through: Violation | None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    count = len(run.shop.story.sent)
     table = Table(show_edge=False, pad_edge=False)
-    for title in ("order", "messages before their cause", ""):
-        table.add_column(title, justify="right" if title.startswith("messages") else "left")
+    for title in ("order", "delivered before a cause", ""):
+        table.add_column(title, justify="right" if title.startswith("delivered") else "left")
     words = {
         "arrival": ("as they arrived", "what a plain consumer sees"),
         "time": ("sorted by time", "what most people do; clocks differ by up to 3 s here"),
-        "causet": ("causet", "each after what it answers, and no later"),
+        "causet": ("causet", "each after all of its past that the reader gets, and no later"),
     }
     for name, (order, remark) in words.items():
-        wrong = len(found[name])
-        table.add_row(order, f"[{'red' if wrong else 'green'}]{wrong:,} of {count:,}[/]", remark)
+        wrong = len(found[name].early)
+        count = f"{wrong:,} of {found[name].deliveries:,}"
+        table.add_row(order, f"[{'red' if wrong else 'green'}]{count}[/]", remark)
     console = Console(highlight=False)
     console.print(table)
-    if example:
-        console.print(f"\nFor example, sorted by time, {example}.")
+    if found["time"].early:
+        console.print(f"\nFor example, sorted by time, {run.in_words(found['time'].early[0])}.", markup=False)
+    if through is not None:
+        reads = " and ".join(run.readers[through.process])
+        console.print(
+            "\nThe past of a message also runs through groups that its reader does not read. "
+            f"{through.process} reads {reads}: {run.chain_in_words(through)}.",
+            markup=False,
+        )
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The demonstration: services that publish through a network that reorders, and a stream that delivers.
 
-services (processes) → network (delays, duplicates) → files or Kafka → deliver, on Spark → files or Kafka
+services (processes) → network (delays, duplicates) → files or Kafka → deliver to readers, on Spark → files
+or Kafka
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
+from causet.envelope import numbers_of
 from causet.errors import BadInput
-from causet.live.shop import Envelope, Shop, running_services
+from causet.live.shop import GROUPS, READERS, Envelope, Shop, running_services
 from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.deliver import deliver
 from causet.spark.streams.kafka.client import client, committed_reader, consumed
@@ -36,7 +38,9 @@ class Way(Protocol):
     source: str
     sink: str
 
-    def publish(self, envelope: Envelope) -> None: ...
+    def publish(self, envelope: Envelope) -> int:
+        """How many records that makes."""
+        ...
 
     def delivered(self) -> dict[str, list[str]]: ...
 
@@ -49,11 +53,12 @@ class Files:
         self._inbox.mkdir()
         self.source, self.sink = str(self._inbox), str(self._folder)
 
-    def publish(self, envelope: Envelope) -> None:
+    def publish(self, envelope: Envelope) -> int:
         self._count += 1
         half = self._inbox / f".{self._count:06}.jsonl"
         half.write_text(json.dumps(envelope) + "\n", encoding="utf-8")
         half.rename(self._inbox / f"{self._count:06}.jsonl")
+        return 1
 
     def delivered(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
@@ -72,16 +77,19 @@ class Topics:
         self._servers = servers
         admin: Any = import_module("confluent_kafka.admin")
         maker = admin.AdminClient({"bootstrap.servers": servers})
-        topics = [admin.NewTopic("shop", 3), admin.NewTopic("delivered", 3)]
+        topics = [admin.NewTopic(name, 3) for name in (*GROUPS, "delivered")]
         for made in maker.create_topics(topics).values():
             made.result(30)
         self._producer = kafka.Producer({"bootstrap.servers": servers, "linger.ms": 5, "log_level": 0})
-        self.source, self.sink = (f"kafka://{servers}/{topic}" for topic in ("shop", "delivered"))
+        self.source, self.sink = (f"kafka://{servers}/{names}" for names in (",".join(GROUPS), "delivered"))
 
-    def publish(self, envelope: Envelope) -> None:
+    def publish(self, envelope: Envelope) -> int:
         headers, value = to_binary(envelope)
-        self._producer.produce("shop", value, envelope["source"].encode(), headers=headers)
+        groups = numbers_of(envelope)
+        for group in groups:  # each is a topic
+            self._producer.produce(group, value, envelope["source"].encode(), headers=headers)
         self._producer.flush()
+        return len(groups)
 
     def delivered(self) -> dict[str, list[str]]:
         kafka = client()
@@ -101,7 +109,7 @@ class Topics:
         return {name: [subject for _, subject in sorted(rows)] for name, rows in found.items()}
 
 
-class Run:
+class Demonstration:
     """One run: what was sent, what arrived and when, and what was delivered."""
 
     def __init__(self, orders: int, seed: int, way: Way) -> None:
@@ -109,16 +117,17 @@ class Run:
         self.way = way
         self.shop = Shop(orders, seed, self._publish)
         self._progress = Progress()
+        self._published = 0
         self._played = False
         self._failed: BaseException | None = None
 
     def _publish(self, envelope: Envelope) -> None:
         self.arrived.append((envelope, now_ms()))
-        self.way.publish(envelope)
+        self._published += self.way.publish(envelope)
 
     def go(self, spark: SparkSession, show: Callable[[Progress], None]) -> None:
         """Play the story while the stream delivers, until every message is delivered."""
-        transform = deliver(missing="wait", by="causaldomain", buckets=BUCKETS)
+        transform = deliver(missing="wait", readers=READERS, buckets=BUCKETS)
         end = time.monotonic() + LONGEST
 
         def over() -> bool:
@@ -127,7 +136,7 @@ class Run:
             if time.monotonic() > end:
                 raise BadInput(f"the demonstration is not over after {LONGEST} s: is the machine busy?")
             progress = self._progress
-            return self._played and progress.taken >= len(self.arrived) and not progress.held
+            return self._played and progress.taken >= self._published and not progress.held
 
         with Checkpoint(None) as kept, self._story():
             while not self.arrived and not over():  # the query begins with the first message

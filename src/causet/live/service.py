@@ -26,7 +26,7 @@ def serve(name: str, skew: int) -> None:
         clock = datetime.now(UTC) + timedelta(milliseconds=skew)
         envelope = stamper.stamp(
             {"text": asked["text"]},
-            to=asked["tenant"],
+            to=asked["to"],
             type=asked["type"],
             subject=asked["subject"],
             time=clock.isoformat(timespec="milliseconds"),

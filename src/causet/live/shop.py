@@ -3,6 +3,9 @@
 A customer orders; the shop accepts; the bank is paid; the warehouse sends a parcel; the customer asks where
 it is, is answered, and may want the money back. A service that acts has seen what it acts on, which
 its stamp shows. The services are processes (`python -m causet.live.service`); their clocks differ by seconds.
+
+What they send goes to groups, one or two, and groups have readers, who read one or more. So the past of a
+message runs through groups that its readers do not read: between an order and its parcel stands a payment.
 """
 
 from __future__ import annotations
@@ -23,8 +26,14 @@ Envelope = dict[str, Any]
 
 SKEWS = {"customers": 0, "shop": 1400, "bank": -1700, "warehouse": 900, "support": -600}
 """The services, and how many ms their clocks are ahead."""
-TENANTS = ("bikes", "books", "tea")
-"""Each is a domain of its own: a stream with its readers."""
+GROUPS = ("orders", "parcels", "payments", "support")
+READERS = {
+    "accounts": ("orders", "payments"),
+    "archive": GROUPS,
+    "depot": ("orders", "parcels"),
+    "help desk": ("parcels", "support"),
+}
+"""Who reads which groups."""
 DELAY = 2.5
 """The longest that a message is in transit, in seconds."""
 PAUSES = {"customers": 0.31, "shop": 0.07, "bank": 0.2, "warehouse": 0.25, "support": 0.15}
@@ -40,20 +49,21 @@ class Step:
 
     service: str
     kind: str
+    to: tuple[str, ...]
     text: str
     because: tuple[int, ...] = ()
 
 
 STORY = (
-    Step("customers", "order", "I order {what}"),
-    Step("shop", "accepted", "order {number} is accepted", (0,)),
-    Step("bank", "payment", "order {number} is paid", (1,)),
-    Step("warehouse", "parcel", "order {number} is on its way", (2,)),
-    Step("customers", "question", "where is order {number}?", (1,)),
-    Step("support", "answer", "order {number} is on its way, look", (4, 3)),
-    Step("customers", "return", "I send order {number} back, please refund it", (5,)),
-    Step("bank", "refund", "order {number} is refunded", (6, 2)),
-    Step("support", "answer", "your money for order {number} is back", (7,)),
+    Step("customers", "order", ("orders",), "I order {what}"),
+    Step("shop", "accepted", ("orders",), "order {number} is accepted", (0,)),
+    Step("bank", "payment", ("payments",), "order {number} is paid", (1,)),
+    Step("warehouse", "parcel", ("parcels",), "order {number} is on its way", (2,)),
+    Step("customers", "question", ("support",), "where is order {number}?", (1,)),
+    Step("support", "answer", ("support",), "order {number} is on its way, look", (4, 3)),
+    Step("customers", "return", ("parcels", "support"), "I send order {number} back, refund it", (5,)),
+    Step("bank", "refund", ("payments",), "order {number} is refunded", (6, 2)),
+    Step("support", "answer", ("support",), "your money for order {number} is back", (7,)),
 )
 THINGS = ("a red bicycle", "a book on clocks", "green tea", "a bell", "a lamp", "a second teapot")
 
@@ -68,8 +78,6 @@ class Story:
     """in the order in which the network gave them, duplicates too"""
     steps: list[tuple[str, str, Envelope]] = field(default_factory=list)
     """what the services did: who, `deliver` or `send`, and the message"""
-    because: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """of each message, by its subject, the messages that its sender had seen and acts on"""
 
 
 @dataclass(order=True)
@@ -119,7 +127,6 @@ class Shop:
 
     def _open(self, services: Services, number: int) -> None:
         words = {"number": number, "what": self._draw.choice(THINGS)}
-        tenant = self._draw.choice(TENANTS)
         length = self._draw.choice((4, 6, 6, len(STORY), len(STORY)))
         seen: dict[str, dict[int, str]] = {name: {} for name in SKEWS}
 
@@ -127,10 +134,9 @@ class Shop:
             step = STORY[at]
             name = f"{number}.{at + 1} {step.kind}"
             text = step.text.format(**words)
-            envelope = services.act(step.service, tenant, type=step.kind, subject=name, text=text)
+            envelope = services.act(step.service, to=step.to, type=step.kind, subject=name, text=text)
             self.story.sent.append(envelope)
             self.story.steps.append((step.service, "send", envelope))
-            self.story.because[name] = tuple(seen[step.service][cause] for cause in step.because)
             seen[step.service][at] = name
             for _ in range(2 if self._draw.random() < DUPLICATED else 1):
                 self._later(self._draw.uniform(0, DELAY), partial(self._arrive, envelope))
@@ -142,7 +148,7 @@ class Shop:
             step = STORY[later]
             if at not in seen[step.service]:
                 seen[step.service][at] = envelope["subject"]
-                services.see(step.service, tenant, envelope)
+                services.see(step.service, envelope)
                 self.story.steps.append((step.service, "deliver", envelope))
             if all(cause in seen[step.service] for cause in step.because):
                 act(later)
@@ -160,13 +166,13 @@ class Services:
     def __init__(self, processes: dict[str, subprocess.Popen[str]]) -> None:
         self._processes = processes
 
-    def see(self, service: str, tenant: str, envelope: Envelope) -> None:
+    def see(self, service: str, envelope: Envelope) -> None:
         """Let a service see what another one sent."""
-        self._ask(service, {"tenant": tenant, "seen": envelope})
+        self._ask(service, {"seen": envelope})
 
-    def act(self, service: str, tenant: str, **what: str) -> Envelope:
+    def act(self, service: str, **what: Any) -> Envelope:
         """Let a service act on what it has seen; the message that it sends."""
-        answers = self._ask(service, {"tenant": tenant, **what})
+        answers = self._ask(service, what)
         found: Envelope = json.loads(answers.readline())
         return found
 
