@@ -16,5 +16,6 @@ bound; one that is missed makes the exit code 1.
     pages       bytes of a page, over those of the trace as gzip
     spark       order and verify of 10 million events, over Spark's sort by time    required: at most 2 and 3
     streams     deliver and merge, over the same stream passed through, or sorted
+    groups      deliver to readers of groups that overlap, over one reader each     required: at most 2
     large       50 million events in a small cluster with a killed executor; only by name
 """

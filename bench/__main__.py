@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 import bench
-from bench import cuts, flat, holdback, large, pages, protocols, simulator, spark, stamps, streams
+from bench import cuts, flat, groups, holdback, large, pages, protocols, simulator, spark, stamps, streams
 from bench.result import Benchmark, Spoilt
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -19,6 +19,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "pages": pages.results,
     "spark": spark.results,
     "streams": streams.results,
+    "groups": groups.results,
     "large": large.results,
     "flat": flat.results,
 }

@@ -119,8 +119,8 @@ def measure(plan: Plan) -> Iterator[Result]:
         )
         streams: dict[str, Callable[[Path], tuple[float, int]]] = {
             "passed through": lambda folder: _stream(spark, folder, work / "out", lambda rows: rows),
-            "deliver": lambda folder: _files(spark, folder, work / "out", delivered),
-            "merge": lambda folder: _files(spark, folder, work / "out", merged),
+            "deliver": lambda folder: deliver_files(spark, folder, work / "out", delivered),
+            "merge": lambda folder: deliver_files(spark, folder, work / "out", merged),
             "deliver rows": lambda folder: _stream(spark, folder, work / "out", delivered),
             "merge rows": lambda folder: _stream(spark, folder, work / "out", merged),
         }
@@ -195,7 +195,7 @@ def _stream(spark: Any, folder: Path, out: Path, transform: Callable[[Any], Any]
     return seconds, count
 
 
-def _files(spark: Any, folder: Path, out: Path, transform: Deliver | Merge) -> tuple[float, int]:
+def deliver_files(spark: Any, folder: Path, out: Path, transform: Deliver | Merge) -> tuple[float, int]:
     """As `_stream`, as the commands do it."""
     from causet.spark.streams.checkpoint import Checkpoint
     from causet.spark.streams.file_sink import FileSink

@@ -102,7 +102,7 @@ class RcClock:
         steady: Callable[[], int] | None = steady_clock,
     ) -> None:
         most = FAR // TICKS_PER_MS
-        if not isinstance(epsilon, int | float) or not 0 <= epsilon < most:
+        if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0 <= epsilon < most:
             raise BadInput(f"epsilon = {quote(epsilon)}: it must be a number of ms from 0 to {most:,}")
         self.epsilon = round(epsilon * TICKS_PER_MS)
         """in ticks"""

@@ -146,6 +146,8 @@ class Stamper:
         groups = groups_of(to)
         process = identity(source, new_run() if run is None else run)
         self.source = source
+        if clock is not None and not isinstance(clock, RcClock):
+            raise BadInput(f"the clock of a stamper must be an RcClock, not {quote(clock)}: RcClock(50), say")
         self.clock = clock
         self._knowledge = Knowledge(source, process, groups)
         self._lock = RLock()

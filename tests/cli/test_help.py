@@ -81,6 +81,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     resource = {"attributes": [{"key": "service.name", "value": {"stringValue": "shop"}}]}
     spans = {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": SPANS}]}]}
     (made / "spans.json").write_text(json.dumps(spans))
+    (made / "readers.yaml").write_text("first: [p1, p2]\nsecond: [p2, p3, p4]\n")
     (made / "orders.csv").write_text("order,reply_to,shop\n1,,a\n2,1,b\n")
     write(made / "inbox/1.jsonl", shop(30))
     parents: list[dict[str, Any]] = [

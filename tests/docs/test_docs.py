@@ -31,6 +31,8 @@ class Errata(Page):
             self.run(block)
 
     def expected(self, line: str) -> int:
+        if line.split()[1] != "replay":
+            return super().expected(line)
         return 0 if Path(line.split()[2]).stem.partition("-")[0] in QUIET_ROWS else 1
 
 

@@ -31,22 +31,24 @@ def test_the_commands_and_snippets_run(
     messages = [each for each in envelopes if "sequence" in each]
     (tmp_path / "inbox").mkdir()
     (tmp_path / "inbox/1.jsonl").write_text("".join(json.dumps(each) + "\n" for each in envelopes))
-    create(broker, "orders")
-    publish(broker, "orders", messages, tmp_path)
+    for topic in ("orders", "payments"):
+        create(broker, topic)
+        publish(broker, topic, messages, tmp_path)
     sent = Event("p1", 1, "send", message="m", to=("p2",), time=9)
     names = {
         "events": frame(spark, [Event("p2", 1, "deliver", message="m", time=3), sent]),
         "messages": spark.createDataFrame(
-            [("r", "b", 1, '{"a":1}', 20, 5), ("r", "a", 1, "{}", 10, 10)],
-            "receiver string, source string, sequence long, causaldeps string, rc long, r long",
+            [("b", {"payments": 1}, {"orders": {"a": 1}}, 20, 5), ("a", {"orders": 1}, {}, 10, 10)],
+            "source string, numbers map<string,long>, deps map<string,map<string,long>>, rc long, r long",
         ),
     }
     page = Page(README, tmp_path, broker, names)
     page.run_all()
     assert [row.process for row in page.names["ordered"].collect()] == ["p1", "p2"]
     assert page.names["verdict"].status == "valid"
-    for made in ("delivered", "merged"):
-        assert [row.source for row in page.names[made].collect()] == ["a", "b"]
+    assert [row.source for row in page.names["merged"].collect()] == ["a", "b"]
+    left = sorted((row.receiver, row["index"], row.source) for row in page.names["delivered"].collect())
+    assert left == [("audit", 0, "b"), ("desk", 0, "a"), ("desk", 1, "b")]
     assert page.said.strip() in README.read_text(encoding="utf-8").replace("# [", "[")
 
 

@@ -177,6 +177,9 @@ def test_a_column_called_malformed_is_kept_under_another_name(spark: SparkSessio
         "c`d": 2,
         "causalversion": None,
         "causalprocess": None,
+        "causaldomain": None,
+        "causalgroups": None,
+        "causalnumbers": None,
         "malformed": None,
         FAULT: None,
     }

@@ -426,8 +426,8 @@ MUTANTS = [
     mutant("bucket", 'blocked += ", which was diverted"', "pass", "a diverted cause is named as such"),
     mutant(
         "messages.taken",
-        "processes_of(table, settings).fill_null",
-        "in_one_piece(table.column(settings.source)).cast(pa.large_string()).fill_null",
+        "process = processes_of(table, settings)",
+        "process = in_one_piece(table.column(settings.source)).cast(pa.large_string())",
         "messages are known by their process",
     ),
     mutant(
@@ -456,7 +456,7 @@ MUTANTS = [
     ),
     mutant(
         "messages.taken",
-        "sourceless = table.column(settings.source).is_null().to_numpy()",
+        "sourceless = is_empty(in_one_piece(table.column(settings.source)))",
         "sourceless = nameless & False",
         "who has no source is refused",
     ),
@@ -470,8 +470,8 @@ MUTANTS = [
     ),
     mutant(
         "messages.taken",
-        "named = bad & ~(nameless | sourceless | numberless)",
-        "named = bad & (nameless | sourceless | numberless)",
+        "named = bad & ~(nameless | sourceless | unnamed | numberless)",
+        "named = bad & (nameless | sourceless | unnamed | numberless)",
         "only a readable number is noted",
     ),
     mutant(

@@ -1634,7 +1634,11 @@ def judged(spark: SparkSession) -> dict[str, bool]:
 
 UNCHANGED = "nothing"
 STAMPS = [
-    ('nameless=F.col("source").isNull()', "nameless=F.lit(False)", "who has no source is refused"),
+    (
+        'nameless=F.col("source").isNull() | (F.col("source") == "")',
+        "nameless=F.lit(False)",
+        "who has no source is refused",
+    ),
     ("rc.isNull() | r.isNull(),", "rc.isNull(),", "who has no r is refused"),
     ("rc.isNull() | r.isNull(),", "r.isNull(),", "who has no rc is refused"),
     ("(r < 0) | (rc >= FAR) | (rc < r),", "(rc >= FAR) | (rc < r),", "a negative time is refused"),

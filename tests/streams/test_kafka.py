@@ -25,7 +25,9 @@ from causet.spark.streams.kafka.sink import KafkaSink
 from causet.spark.streams.kafka.source import KafkaReader, read_kafka
 from causet.spark.streams.pack import FAULT, SIZE
 from tests.helpers.commands import LOCAL, causet
+from tests.helpers.grouped import Sent
 from tests.helpers.kafka import create, publish, read
+from tests.helpers.readers import Executions, row_of
 
 
 def chat(seed: int, count: int, now: list[int]) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
@@ -64,7 +66,7 @@ def test_from_topic_to_topic_once_and_in_order(broker: str, tmp_path: Path) -> N
     create(broker, "chat")
     publish(broker, "chat", envelopes, tmp_path)
     command = ["deliver", f"kafka://{broker}/chat", f"kafka://{broker}/delivered", "--missing", "wait"]
-    command += ["--by", "causaldomain", "--checkpoint", str(tmp_path / "state"), "--buckets", "2"]
+    command += ["--readers", "each", "--checkpoint", str(tmp_path / "state"), "--buckets", "2"]
     command += [*LOCAL, "--json"]
     told = json.loads(causet(*command))
     assert (told["messages"], told["delivered"], told["held"]) == (200, 200, 0)
@@ -142,6 +144,55 @@ def test_killed_between_transaction_and_commit_every_message_is_there_once(
     check(read(broker, "survived"), envelopes, causes)
 
 
+def envelope_of(sent: Sent) -> dict[str, Any]:
+    """A message of one of a few sources."""
+    process = sent.stamped[0]
+    return {**row_of(sent), "subject": sent.name, "source": f"s{process[-1]}", "causalprocess": process}
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(8, marks=pytest.mark.soak)])
+def test_readers_of_three_topics_that_overlap_lose_and_double_nothing_when_killed(
+    broker: str, tmp_path: Path, kills: int
+) -> None:
+    """Each group is in one of three topics; a message to groups of several topics is published to all."""
+    made = Executions(7, 30)
+    draw = random.Random(kills)
+    topics = [f"overlap-{kills}-{number}" for number in range(3)]
+    for topic in topics:
+        create(broker, topic)
+    (tmp_path / "readers.json").write_text(json.dumps(made.readers))
+    command = ["deliver", f"kafka://{broker}/{','.join(topics)}", f"kafka://{broker}/overlapped-{kills}"]
+    command += ["--missing", "wait", "--readers", str(tmp_path / "readers.json"), "--buckets", "3"]
+    command += ["--checkpoint", str(tmp_path / "state"), *LOCAL, "--json"]
+    portion = -(-len(made.messages) // (kills + 1))
+    for kill in range(kills + 1):
+        some = made.messages[kill * portion : (kill + 1) * portion]
+        for number, topic in enumerate(topics):
+            mine = [each for each in some if number in {int(group[-1]) % 3 for group in each.stamped[1]}]
+            publish(broker, topic, list(map(envelope_of, mine)), tmp_path)
+        if kill < kills:
+            kind = [sys.executable, "-c", JOB, str(tmp_path / f"died-{kill}")]
+            if kill:  # the first dies between the commits of Kafka and Spark, the others at any time
+                kind = [sys.executable, "-c", "from causet.cli import main; main()"]
+            with subprocess.Popen([*kind, *command, *(["--follow"] if kill else [])]) as process:
+                if kill:
+                    time.sleep(draw.uniform(3, 15))
+                    process.kill()
+                assert process.wait(200) == -signal.SIGKILL
+    told = json.loads(causet(*command))
+    assert told["books"]["balance"] and not told["conflicts"] and not told["diverted"]
+    left = [
+        {
+            "receiver": each["causet_receiver"],
+            "index": int(each["causet_index"]),
+            "status": each["causet_status"],
+            "id": each["ce_subject"],
+        }
+        for each in read(broker, f"overlapped-{kills}")
+    ]
+    assert made.check(left, made.messages) == len(left) > 500
+
+
 @pytest.mark.soak
 def test_merge_from_a_topic(broker: str, tmp_path: Path) -> None:
     now = [1_700_000_000_000]
@@ -217,7 +268,7 @@ def test_a_second_query_and_a_lost_checkpoint_are_refused(broker: str, tmp_path:
     create(broker, "owned-in")
     publish(broker, "owned-in", envelopes, tmp_path)
     command = ["deliver", f"kafka://{broker}/owned-in", f"kafka://{broker}/owned", "--missing", "wait"]
-    command += ["--by", "causaldomain", "--buckets", "2", *LOCAL, "--json"]
+    command += ["--readers", "each", "--buckets", "2", *LOCAL, "--json"]
     for count in (30, 0):
         told = json.loads(causet(*command, "--checkpoint", str(tmp_path / "state")))
         assert (told["messages"], told["delivered"]) == (count, count)

@@ -6,8 +6,6 @@ What a reader must get is known by happened-before alone (`tests.helpers.grouped
 from __future__ import annotations
 
 import json
-import random
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,8 +18,8 @@ from causet.errors import BadInput
 from causet.readers import Readers, readers_of
 from causet.spark import deliver
 from tests.helpers.commands import LOCAL, causet, rows_in
-from tests.helpers.grouped import Sent, due, execution, shuffled
-from tests.helpers.readers import FORMS, Row, Served, check_waiting, row_of, some_readers
+from tests.helpers.grouped import Sent
+from tests.helpers.readers import FORMS, Executions, Row, Served, check_waiting, row_of
 
 
 def envelope(
@@ -143,6 +141,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"causaldeps": '{"b":{"q":1},"c":1}'}, "has causaldeps that cannot be read"),
     ({"causaldeps": '{"b":[]}'}, "has causaldeps that cannot be read"),
     ({"source": None}, "has no source"),
+    ({"source": ""}, "has no source"),
+    ({"causalprocess": ""}, "has a process without a name"),
     ({"causalversion": 3}, "has a causalversion that is not 1 or 2"),
 ]
 
@@ -244,59 +244,6 @@ def test_bad_readers_are_refused_in_a_sentence(given: Any, problem: str) -> None
 
 
 # ---------------------------------------------------------------- on Spark
-
-
-class Executions:
-    """Many executions as one stream: each has processes, groups and readers of its own."""
-
-    def __init__(self, seed: int, count: int) -> None:
-        self.rng = random.Random(seed)
-        self.made: list[list[Sent]] = []
-        self.readers: dict[str, list[str]] = {}
-        self.messages: list[Sent] = []
-        for number in range(count):
-            made, groups = execution(self.rng, 12, 8, 40)
-            made = [_within(each, number) for each in made]
-            self.made.append(made)
-            self.readers |= {
-                f"{number}/{reader}": [f"{number}/{group}" for group in reads]
-                for reader, reads in some_readers(self.rng, groups).items()
-            }
-            self.messages += [each for batch in shuffled(self.rng, made) for each in batch]
-        self.messages = [each for each in self.messages if each.stamped[3] == 1]
-
-    def check(self, left: Sequence[Row], came: Sequence[Sent]) -> int:
-        """Each reader has what is due, in causal order; and how many deliveries that is."""
-        names = {each.name for each in came}
-        got: dict[str, list[str]] = defaultdict(list)
-        for each in sorted(left, key=lambda each: each["index"]):
-            assert each["index"] == len(got[each["receiver"]]) and each["status"] == "delivered"
-            got[each["receiver"]].append(each["id"])
-        wanted = 0
-        for reader, reads in self.readers.items():
-            made = self.made[int(reader.partition("/")[0])]
-            must = due(made, names, reads)
-            assert set(got[reader]) == must and len(got[reader]) == len(must)
-            places = {name: at for at, name in enumerate(got[reader])}
-            pasts = {each.name: each.past for each in made}
-            assert all(places[c] < at for name, at in places.items() for c in pasts[name] & places.keys())
-            wanted += len(must)
-        return wanted
-
-
-def _within(sent: Sent, number: int) -> Sent:
-    """The same message, in an execution with a number."""
-    process, numbers, past, mark = sent.stamped
-    return Sent(
-        f"{number}/{sent.name}",
-        (
-            f"{number}/{process}",
-            {f"{number}/{group}": each for group, each in numbers.items()},
-            {f"{number}/{g}": {f"{number}/{p}": n for p, n in each.items()} for g, each in past.items()},
-            mark,
-        ),
-        frozenset(f"{number}/{name}" for name in sent.past),
-    )
 
 
 def write_batches(folder: Path, messages: Sequence[Sent], size: int, first: int = 0) -> None:

@@ -127,7 +127,7 @@ def as_printed_rows(kind: type[Protocol], named: str | None) -> frozenset[str]:
         raise BadInput(f"as-printed {quote(named)}: a row between the commas is empty; its rows are {known}")
     unknown = sorted(rows - set(kind.errata))
     if unknown:
-        raise BadInput(f"{kind.name} has no erratum {listed(unknown)}; its rows are {known}")
+        raise BadInput(f"{kind.name} has no printed variant {listed(unknown)}; there are {known}")
     return rows
 
 

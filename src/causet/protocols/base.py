@@ -179,6 +179,8 @@ class Protocol(ABC):
     errata: ClassVar[tuple[str, ...]] = ()
     """The rows of the errata that concern it."""
     counts: ClassVar[str] = "counters"
+    clock_fact: ClassVar[Fact | None] = None
+    """the fact that is its clock, if it has one and recovers from damage to its state"""
     """What `entries` counts."""
     sensible: ClassVar[int | None] = None
     """The largest number of processes at which it is still sensible; None if it has no such limit."""

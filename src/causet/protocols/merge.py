@@ -141,6 +141,7 @@ class Merge(Protocol):
     title = "stabilizing causal deterministic merge (Kulkarni & Ravikant)"
     PROMISES = Promises(total=True, loss=True, damage=True)
     counts = "numbers: r, c and kn"
+    clock_fact = CLOCK
     clocked = True
     hears = True
     keeps_own = True

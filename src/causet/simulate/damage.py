@@ -15,9 +15,8 @@ from random import Random
 from typing import Any
 
 from causet.errors import BadInput
-from causet.holdback import Key, Threshold
+from causet.holdback import Fact, Key, Threshold
 from causet.protocols.base import Packet
-from causet.protocols.merge import CLOCK, Merge
 from causet.protocols.process import Process
 
 FIELDS = (
@@ -45,22 +44,23 @@ def damage(
     that was used before has the name of another in a trace.
     """
     protocol = process.protocol
-    if not isinstance(protocol, Merge):
+    if protocol.clock_fact is None:
         raise BadInput(f"{protocol.name} does not claim to recover from damage to its state")
     chosen = tuple(fields) or tuple(random.sample(FIELDS, random.randint(1, len(FIELDS))))
-    noise = _Noise(process, protocol, random)
+    noise = _Noise(process, protocol.clock_fact, random)
     for field in chosen:
         noise.at(field, reuse_numbers)
     return chosen
 
 
 class _Noise:
-    def __init__(self, process: Process, protocol: Merge, random: Random) -> None:
-        self.process, self.protocol, self.random = process, protocol, random
+    def __init__(self, process: Process, clock: Fact, random: Random) -> None:
+        self.process, self.clock, self.random = process, clock, random
+        self.protocol: Any = process.protocol
 
     def time(self) -> int:
         """A clock value, near and far, possible and not."""
-        near = self.protocol.rt
+        near: int = self.protocol.rt
         spread = self.random.choice([1, self.protocol.longest(), 10_000, 2**40])
         return max(0, near + self.random.randint(-spread, spread))
 
@@ -83,7 +83,7 @@ class _Noise:
         elif field == "clock":
             protocol.rt = self.time()
         elif field == "clock of the engine":
-            engine.facts[CLOCK] = self.time()
+            engine.facts[self.clock] = self.time()
         elif field == "count of events":
             most = protocol.options.events_per_tick
             protocol.events = random.choice([-most, 0, most, 10**6])
@@ -95,7 +95,7 @@ class _Noise:
         elif field == "stamps of held messages":
             engine.review(lambda p, needs, rank: (needs, rank, replace(p, stamp=self.stamp())))
         elif field == "thresholds":
-            engine.review(lambda p, needs, rank: (((CLOCK, self.time()),), rank, p))
+            engine.review(lambda p, needs, rank: (((self.clock, self.time()),), rank, p))
         elif field == "ranks":
             engine.review(self._misranked)
         elif field == "times of deliveries":

@@ -201,7 +201,7 @@ class Wanted(NamedTuple):
 
     def words(self, settings: Settings) -> str:
         name = printable(self.source) if settings.parent else f"{printable(self.source)}:{self.number}"
-        if settings.grouped:
+        if settings.grouped and self.group != ALL:
             name = f"{name} in {printable(self.group)}"
         return name if self.receiver == ALL else f"{name} at {printable(self.receiver)}"
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
@@ -177,3 +178,9 @@ def in_one_piece(column: pa.ChunkedArray) -> Any:
 def text_column(column: pa.ChunkedArray) -> Any:
     """A column of strings as one array, with 64-bit offsets."""
     return in_one_piece(column).cast(pa.large_string())
+
+
+def is_empty(names: pa.Array) -> Array:
+    """For each name whether it is null or has no characters."""
+    found: Array = pc.equal(pc.binary_length(names), 0).fill_null(True).to_numpy(zero_copy_only=False)
+    return found

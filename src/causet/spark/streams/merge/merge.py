@@ -163,12 +163,12 @@ class Merge:
     @property
     def fixed(self) -> dict[str, Any]:
         """The settings that cannot change for a checkpoint."""
-        return {"buckets": self.buckets}
+        return {"buckets": self.buckets, "ticks": self.ticks}
 
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that may change from run to run, as JSON has them."""
-        names = ("epsilon", "delta", "release", "ticks", "sources", "exclude", "strict", "most_bytes")
+        names = ("epsilon", "delta", "release", "sources", "exclude", "strict", "most_bytes")
         return {name: getattr(self, name) for name in names}
 
     def changed(self, settings: Mapping[str, Any], ends: DataFrame | None = None) -> Merge:

@@ -37,6 +37,7 @@ from causet.spark.streams.pack import (
     Batches,
     from_blob,
     in_one_piece,
+    is_empty,
     stretches,
     text_column,
     to_blob,
@@ -133,9 +134,12 @@ class Judge:
         rc, r, sequence = (column.fill_null(0).to_numpy(zero_copy_only=False) for column in columns)
         nothing = np.zeros(rows.num_rows, np.bool_)
         beat = as_numpy(pc.equal(rows.column(TYPE), HEARTBEAT).fill_null(False)) if extra.beats else nothing
+        identity = [rows.column(name) for name in self.settings.process if name in texts]
+        process = pc.coalesce(*(each.cast(pa.large_string()) for each in identity)) if identity else None
         facts = Facts(
             faulty=as_numpy(rows.column(FAULT).is_valid()) if extra.fault else nothing,
-            nameless=as_numpy(rows.column("source").is_null()),
+            nameless=is_empty(rows.column("source")),
+            unnamed=is_empty(process) & ~as_numpy(process.is_null()) if process is not None else nothing,
             versionless=nothing,
             timeless=missing[0] | missing[1],
             unnumbered=missing[2],

@@ -153,6 +153,8 @@ class Extra(NamedTuple):
     """the limit of the sink, and a column SIZE"""
     version: Column | None = None
     """that of the envelope, where times depend on it"""
+    identity: tuple[str, ...] = ()
+    """the columns of the process"""
 
     @classmethod
     def of(cls, names: Collection[str], texts: Collection[str], most_bytes: int | None) -> Extra:
@@ -164,7 +166,8 @@ class Extra(NamedTuple):
         texts = [each.name for each in messages.schema.fields if isinstance(each.dataType, T.StringType)]
         found = cls.of(messages.columns, texts, most_bytes)
         by_version = column_of_version(messages) in messages.columns and "rc" not in messages.columns
-        return found._replace(version=_version(messages)) if by_version else found
+        identity = tuple(name for name in columns_of_identity(messages) if name in texts)
+        return found._replace(version=_version(messages) if by_version else None, identity=identity)
 
 
 FAULTY = "is not a message"
@@ -190,6 +193,7 @@ def problems(epsilon: int) -> list[str]:
     return [
         FAULTY,
         "has no source",
+        "has a process without a name",
         "has a causalversion that is not 1 or 2",
         "has no time",
         "has an invalid time: it needs 0 ≤ r ≤ r + c < 2^53",
@@ -206,6 +210,7 @@ class Facts(NamedTuple):
 
     faulty: Any
     nameless: Any
+    unnamed: Any
     versionless: Any
     timeless: Any
     unnumbered: Any
@@ -223,6 +228,7 @@ def faults(facts: Facts, epsilon: int, now: Any = None) -> list[Any]:
     return [
         facts.faulty,
         facts.nameless,
+        facts.unnamed,
         facts.versionless,
         facts.timeless,
         (r < 0) | (rc >= FAR) | (rc < r),
@@ -232,6 +238,12 @@ def faults(facts: Facts, epsilon: int, now: Any = None) -> list[Any]:
         None if now is None else r > now + epsilon,
         facts.large,
     ]
+
+
+def _unnamed(identity: Sequence[str]) -> Column:
+    """Whether the process of a row is a string without characters."""
+    found = F.coalesce(*(F.col(name) for name in identity)) == "" if identity else F.lit(False)
+    return F.coalesce(found, F.lit(False))
 
 
 def is_beat(extra: Extra) -> Column:
@@ -251,7 +263,8 @@ def problem_with(
     beat = is_beat(extra)
     facts = Facts(
         faulty=F.col(FAULT).isNotNull() if extra.fault else F.lit(False),
-        nameless=F.col("source").isNull(),
+        nameless=F.col("source").isNull() | (F.col("source") == ""),
+        unnamed=_unnamed(extra.identity),
         versionless=F.lit(False) if extra.version is None else extra.version == 0,
         timeless=rc.isNull() | r.isNull(),
         unnumbered=sequence.isNull(),

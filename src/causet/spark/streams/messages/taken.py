@@ -24,7 +24,7 @@ from causet.spark.streams.messages.links import (
     receivers_of,
 )
 from causet.spark.streams.messages.settings import Settings
-from causet.spark.streams.pack import FAULT, SIZE, in_one_piece
+from causet.spark.streams.pack import FAULT, SIZE, in_one_piece, is_empty
 
 TYPE = "type"
 ODD_VERSION = "has a causalversion that is not 1 or 2"
@@ -60,8 +60,11 @@ def taken(table: pa.Table | None, settings: Settings, first_place: int) -> Taken
     nameless = receiver.is_null().to_numpy(zero_copy_only=False)
     if not settings.routed:
         refuse(nameless, f"has no {settings.by}")
-    sourceless = table.column(settings.source).is_null().to_numpy()
+    sourceless = is_empty(in_one_piece(table.column(settings.source)))
     refuse(sourceless, f"has no {settings.source}")
+    process = processes_of(table, settings)
+    unnamed = is_empty(process) & ~sourceless
+    refuse(unnamed, "has a process without a name")
     _check_version(table, settings, refuse)
     numbers = numbers_of(table, settings)
     numberless = np.zeros(count, np.bool_)
@@ -83,14 +86,14 @@ def taken(table: pa.Table | None, settings: Settings, first_place: int) -> Taken
     receiver = receiver.fill_null("")
     whole = Whole(
         receiver,
-        processes_of(table, settings).fill_null(""),
+        process.fill_null(""),
         numbers_here(numbers, receiver, settings),
         causes_here(causes, receiver, settings),
         first_place + np.arange(count),
         fingerprints(table, payload_columns(table.column_names)),
     )
     refused = {first_place + row: problem for row, problem in problems.items() if not beats[row]}
-    named = bad & ~(nameless | sourceless | numberless)
+    named = bad & ~(nameless | sourceless | unnamed | numberless)
     return Taken(whole.of(~(bad | beats)), refused, whole.of(named), int(beats.sum()))
 
 
