@@ -157,6 +157,9 @@ def check_lines(made: dict[str, Any], folder: Path, spark: SparkSession | None) 
         "input_malformed": "string",
         "causalversion": "string",
         "causalprocess": "string",
+        "causaldomain": "string",
+        "causalgroups": "string",
+        "causalnumbers": "string",
         "malformed": "string",
     }
 

@@ -91,22 +91,24 @@ def test_workers_refuse_what_spark_refuses(spark: SparkSession) -> None:
     edges = (None, -(2**63), -1, 0, now - 1, now, now + epsilon, now + epsilon + 1, 2**52, 2**53, 2**63 - 1)
     numbers = (None, -1, 0, 1, 2**53 - 1, 2**53, 2**60)
     rows = [
-        (name, number, rc, r, "x", kind)
-        for name in ("a", None)
+        (name, number, rc, r, "x", kind, process)
+        for name, process in (("a", None), ("a", "p"), (None, "p"), ("", "p"), ("a", ""))
         for kind in (HEARTBEAT, "x", None)
         for number in numbers
         for rc in (*edges, now + 2 * epsilon + 1000, now + 2 * epsilon + 1001)
         for r in edges
     ]
-    frame = spark.createDataFrame(rows, MERGED)
+    schema = f"{MERGED}, process string"
+    frame = spark.createDataFrame(rows, schema)
     code = problem_with(FOUND, epsilon, F.lit(now), Extra.of_rows(frame)).alias("code")
     expected = [row.code for row in frame.select(code).collect()]
-    settings = MergeSettings(FOUND, epsilon, 0, (), (), 0, 1, 1)
-    names = [each.split()[0] for each in MERGED.split(", ")]
+    settings = MergeSettings(FOUND, epsilon, 0, (), (), 0, 1, 1, process=("process",))
+    names = [each.split()[0] for each in schema.split(", ")]
     columns = [dict(zip(names, row, strict=True)) for row in rows]
-    judged = Judge(settings)(pa.RecordBatch.from_pylist(columns, TIMED), now // 1000)
+    timed = TIMED.append(pa.field("process", pa.string()))
+    judged = Judge(settings)(pa.RecordBatch.from_pylist(columns, timed), now // 1000)
     assert judged.column(CODE).to_pylist() == expected
-    assert set(expected) == {None, IS_BEAT, 1, 3, 4, 5, 6, 7, 8}, "every problem of numbers is among them"
+    assert set(expected) == {None, IS_BEAT, 1, 2, 4, 5, 6, 7, 8, 9}, "every problem of numbers is among them"
 
 
 @pytest.fixture(scope="module")
