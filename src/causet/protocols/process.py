@@ -227,6 +227,12 @@ class Process:
         """Whether this packet waits here."""
         return packet.key in self._engine
 
+    def came(self, packet: Packet) -> bool:
+        """Whether this packet has come before, so that to receive it again is nothing."""
+        if self._links is not None and packet.order:
+            return self._links.seen(((packet.sender, packet.stream), packet.order))
+        return all(self._engine.seen(part.key) for part in self.protocol.unpack(packet))
+
     def held(self) -> list[Packet]:
         """The messages that wait, in the order they came; control messages are left out."""
         waiting = [packet for packet in self._engine.held() if not packet.control]
