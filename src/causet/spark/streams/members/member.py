@@ -216,15 +216,15 @@ class Member:
     # ------------------------------------------------------------ why
 
     def waiting(self) -> Iterator[tuple[Row, str, str]]:
-        """The rows that are held: the message, and what it needs, in words."""
+        """The rows that are held: the message, and what it needs, in words. First those that wait for their
+        turn: what comes before them may be what the others need."""
         system = self.process.system
-        needs = dict(line.split(": needs ", 1) for line in self.process.waiting())
-        for packet in self.process.held():
-            message = packet.id(system)
-            yield self.rows[_name(packet)], message, needs[f"{self.name} holds {message}"]
         for seq, early in sorted(self.early.items()):
             if early.data:
                 yield early.row, f"{SEQ} {seq}", f"{SEQ} {self.turn} of {self.name}"
+        for packet, needs in self.process.needs():
+            if not packet.control:
+                yield self.rows[_name(packet)], packet.id(system), needs
 
     # ------------------------------------------------------------ saved and loaded
 
