@@ -58,10 +58,9 @@ class Bucket:
 
     def _member(self, receiver: str | None) -> Member | None:
         """The member of this name; None if the system has no such process."""
-        processes = self.settings.setting.system.processes
-        if receiver not in processes:
+        me = self.settings.numbers.get(receiver)
+        if me is None:
             return None
-        me = processes.index(receiver)
         if me not in self.members:
             self.members[me] = Member(self.settings.setting, me)
         return self.members[me]

@@ -26,11 +26,8 @@ DIGITS = re.compile("[0-9]{1,20}")
 def came_in(table: pa.Table, settings: Settings, first_place: int) -> list[Came]:
     """The rows of a table, in an order that does not depend on how they came: by process, then in turn, then
     by their bytes."""
-    numbers = {name: me for me, name in enumerate(settings.setting.system.processes)}
     columns = [_values(table, name) for name in (settings.by, SEQ, PACKET, FAULT, SIZE)]
-    found = [
-        _came(first_place + at, row, settings, numbers) for at, row in enumerate(zip(*columns, strict=True))
-    ]
+    found = [_came(first_place + at, row, settings) for at, row in enumerate(zip(*columns, strict=True))]
     found.sort(key=_turn)
     return [
         each for _, same in groupby(found, key=_turn) for each in _by_content(list(same), table, first_place)
@@ -42,7 +39,7 @@ def _values(table: pa.Table, name: str) -> list[Any]:
     return table.column(name).to_pylist() if there else [None] * table.num_rows
 
 
-def _came(place: int, row: Sequence[Any], settings: Settings, numbers: Mapping[str, int]) -> Came:
+def _came(place: int, row: Sequence[Any], settings: Settings) -> Came:
     receiver, seq, packet, fault, size = row
     receiver = None if receiver is None else str(receiver)
     number = _number(seq)
@@ -52,7 +49,7 @@ def _came(place: int, row: Sequence[Any], settings: Settings, numbers: Mapping[s
         problem = fault
     elif receiver is None:
         problem = f"has no {settings.by}"
-    elif receiver not in numbers:
+    elif receiver not in settings.numbers:
         problem = f"has a {settings.by} that is not a process of the system"
     elif seq is not None and number is None:
         problem = f"has a {SEQ} that is not a number from 1"

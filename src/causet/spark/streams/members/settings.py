@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields
+from functools import cached_property
 from hashlib import sha256
 
 from causet.simulate.systems import Setting, write_setting
@@ -29,6 +30,11 @@ class Settings:
     """what the sink takes of one message, if that is limited"""
     columns: tuple[str, ...] = ()
     """all columns, in their order"""
+
+    @cached_property
+    def numbers(self) -> dict[str | None, int]:
+        """Which process has a name."""
+        return {name: me for me, name in enumerate(self.setting.system.processes)}
 
     @property
     def fixed(self) -> str:
