@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from causet.errors import BadInput
 from causet.model import Processes, System, named_processes, with_several
 from causet.protocols import PROTOCOLS, Packet, make_options
 from causet.simulate.arrivals import Packets
@@ -22,6 +23,7 @@ from causet.simulate.workload import Workload, delay_of
 from causet.spark.streams.books import Books
 from causet.spark.streams.members import bucket
 from causet.spark.streams.members.members import ABLE
+from causet.spark.streams.members.saved import from_bytes, to_bytes
 from causet.spark.streams.members.settings import Settings
 from causet.spark.streams.pack import to_blob
 from causet.spark.streams.state import Segments
@@ -269,6 +271,35 @@ def check_own(run: Run, made: Any = bucket) -> None:
     assert snapshots[0] == snapshots[1] or first == 0
     (turnless,) = served.step([{**rows[first], "seq": None}])
     assert turnless["problem"].startswith("is a packet of its own process, and has no seq")
+
+
+def check_damaged(run: Run, made: Any = bucket) -> None:
+    """A state in which a row was forgotten, or one stands that nobody holds, is refused."""
+    served = Served(run.setting, made=made)
+    process = run.rows[0]["receiver"]
+    served.step([row for row in run.of(process) if row["seq"] > 1])
+    served.step([{**row, "seq": None} for row in run.of(process) if not run.is_own(row)])
+    assert served.memory is not None
+    ((me, (snapshot, index, turn, rows, early)),) = from_bytes(served.memory)
+    assert rows and early
+    odd = (run.setting.system.size, *rows[0][1:])
+    for changed in (
+        (snapshot, index, turn, rows[1:], early),
+        (snapshot, index, turn, (*rows, odd), early),
+        (snapshot, index, turn, rows, (*early, early[0])),
+        (snapshot[:-1], index, turn, rows, early),
+        (snapshot, index, turn, rows),
+    ):
+        assert _is_refused(served, (me, changed)), changed
+    assert _is_refused(served, (99, (snapshot, index, turn, rows, early)))
+
+
+def _is_refused(served: Served, member: tuple[Any, ...]) -> bool:
+    try:
+        served.made.members_in(served.settings, to_bytes((member,)))
+    except BadInput as error:
+        return str(error).startswith("the state of a member is damaged; ")
+    return False
 
 
 def check_canonical(run: Run, rng: random.Random, made: Any = bucket) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.helpers.members import (
     check_canonical,
+    check_damaged,
     check_listener,
     check_own,
     check_same,
@@ -57,8 +58,12 @@ def canonical(made: Any) -> None:
     check_canonical(ran("none", 4, 40), random.Random(4), made)
 
 
+def damaged(made: Any) -> None:
+    check_damaged(ran("vector", 3, 60, 4), made)
+
+
 CHECKS: dict[str, Callable[[Any], None]] = {
-    check.__name__: check for check in (same, listened, twice, turns, own, canonical)
+    check.__name__: check for check in (same, listened, twice, turns, own, canonical, damaged)
 }
 
 RULES = [
@@ -166,6 +171,20 @@ RULES = [
         "            member.move(places)\n",
         "            pass\n",
         "rows that are kept have new places",
+    ),
+    (
+        "damaged",
+        "members.member",
+        "member.saved() == saved and member.rows.keys() == set(map(_name, member.process.held()))",
+        "member.saved() == saved",
+        "every message that is held has a row",
+    ),
+    (
+        "damaged",
+        "members.member",
+        "member.saved() == saved and member.rows",
+        "member.rows",
+        "a state is what it would be if it were saved again",
     ),
     (
         "listened",

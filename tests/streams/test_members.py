@@ -36,6 +36,7 @@ from causet.spark.streams.members.saved import from_bytes
 from causet.spark.streams.members.saved import to_bytes as saved
 from causet.spark.streams.members.settings import mark_of
 from tests.helpers.commands import LOCAL, causet, refused, rows_in
+from tests.helpers.kafka import create, publish, read
 from tests.helpers.members import (
     NAMES,
     SCHEMA,
@@ -44,6 +45,7 @@ from tests.helpers.members import (
     Served,
     by_receiver,
     check_canonical,
+    check_damaged,
     check_listener,
     check_own,
     check_same,
@@ -311,6 +313,10 @@ def test_a_damaged_state_is_refused_or_sound(name: str, data: st.DataObject) -> 
         assert {me: each.saved() for me, each in members.items()} == dict(from_bytes(bytes(damaged)))
 
 
+def test_a_state_that_no_member_gives_is_refused() -> None:
+    check_damaged(ran("vector", 3, 60, 4))
+
+
 # ---------------------------------------------------------------- what can be asked
 
 
@@ -498,3 +504,36 @@ def test_rows_without_the_columns_of_packets_are_refused(spark: SparkSession) ->
         spark.range(1).selectExpr("'p1' as receiver").transform(asked())
     with pytest.raises(BadInput, match=r'column "packet" is bigint; packets are binary, or text in base64'):
         spark.range(1).selectExpr("'p1' as receiver", "id as packet").transform(asked())
+
+
+def test_packets_pass_from_topic_to_topic(broker: str, tmp_path: Path, spark: SparkSession) -> None:
+    """In structured and in binary mode, over several partitions."""
+    run = ran("matrix", 12, 40, 4)
+    system = tmp_path / "system.json"
+    system.write_text(json.dumps(load_yaml(write_setting(run.setting.system, {}))))
+    about = {"specversion": "1.0", "type": "packet"}
+    envelopes = [
+        {
+            **about,
+            "id": f"{row['receiver']}-{row['seq']}",
+            "source": row["receiver"],
+            "subject": row["message"],
+            "receiver": row["receiver"],
+            "seq": str(row["seq"]),
+            "packet": b64encode(row["packet"]).decode(),
+        }
+        for row in run.rows
+    ]
+    envelopes.append({**envelopes[0], "id": "bad", "seq": "first", "subject": "bad"})
+    create(broker, "packets")
+    publish(broker, "packets", envelopes, tmp_path)
+    command = ["deliver", f"kafka://{broker}/packets", f"kafka://{broker}/members", "--missing", "wait"]
+    command += ["--checkpoint", str(tmp_path / "state"), "--buckets", "2", *LOCAL, "--json"]
+    told = json.loads(causet(*command, "--protocol", "matrix", "--system", system))
+    assert (told["held"], told["diverted"]) == (0, 1) and told["books"]["balance"]
+    got: dict[str, list[str]] = {}
+    for each in sorted(read(broker, "members"), key=lambda each: int(each["causet_index"])):
+        got.setdefault(each["causet_receiver"], []).append(each["ce_subject"])
+    assert got == {name: ids for name, ids in run.delivered.items() if ids}
+    (bad,) = read(broker, "members-diverted")
+    assert bad["causet_problem"] == "has a seq that is not a number from 1"

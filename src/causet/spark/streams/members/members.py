@@ -103,7 +103,8 @@ class Members:
     def fixed(self) -> dict[str, Any]:
         """The settings that cannot change for a checkpoint."""
         about = {"protocol": self.asked.setting.kind.name, "system": mark_of(self.asked.setting)}
-        return {**about, "by": self.asked.by, "parent": None, "buckets": self.buckets, "missing": WAIT}
+        kinds = {"parent": None, "missing": WAIT, "kind of readers": "processes"}
+        return {**about, "by": self.asked.by, "buckets": self.buckets, **kinds}
 
     @property
     def settings(self) -> dict[str, Any]:
