@@ -25,8 +25,7 @@ import pyarrow.parquet as pq
 from bench.result import Result, Spoilt
 
 if TYPE_CHECKING:  # they bring Spark with them, which other benchmarks do without
-    from causet.spark.streams.deliver import Deliver
-    from causet.spark.streams.merge.merge import Merge
+    from causet.spark.streams.query import Transform
 
 Array = np.ndarray[Any, Any]
 
@@ -195,7 +194,7 @@ def _stream(spark: Any, folder: Path, out: Path, transform: Callable[[Any], Any]
     return seconds, count
 
 
-def deliver_files(spark: Any, folder: Path, out: Path, transform: Deliver | Merge) -> tuple[float, int]:
+def deliver_files(spark: Any, folder: Path, out: Path, transform: Transform) -> tuple[float, int]:
     """As `_stream`, as the commands do it."""
     from causet.spark.streams.checkpoint import Checkpoint
     from causet.spark.streams.file_sink import FileSink

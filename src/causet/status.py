@@ -16,6 +16,8 @@ POLICIES = (WAIT, FLAG, DIVERT)
 READ, CONFLICTS, DUPLICATES, HEARTBEATS = "read", "conflicts", "duplicates", "heartbeats"
 OUTCOMES = (DELIVERED, FLAGGED, LATE, DIVERTED, CONFLICTS, DUPLICATES, HEARTBEATS)
 """What can become of a row that is no longer held, as the books count it."""
+CONTROL, SENT = "control", "sent"
+"""Of the packets of a protocol: those that carry no message, and the messages that a process sent itself."""
 COPIES, UNREAD = "copies", "unread"
 """Of messages to several readers, those beyond the first of each; and messages that have no reader."""
 REFUSED = "refused"

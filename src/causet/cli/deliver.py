@@ -20,6 +20,7 @@ from causet.cli.shared.streams import (
 )
 from causet.errors import BadInput, printable
 from causet.readers import read_readers
+from causet.status import CONTROL, SENT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,6 +94,18 @@ def _lost(_context: object, _option: object, texts: tuple[str, ...]) -> list[tup
     show_default=True,
     help="Number of buckets of state.",
 )
+@click.option(
+    "--protocol",
+    metavar="NAME",
+    help="The rows are packets of this protocol (all but merge and piggyback), which decides what is "
+    "delivered when; needs --system.",
+)
+@click.option(
+    "--system",
+    metavar="FILE",
+    help="YAML or JSON file with the `processes` of the protocol, and its groups, at-once, links, separators "
+    "and options.",
+)
 @stream_options
 def deliver(
     options: Options,
@@ -104,6 +117,8 @@ def deliver(
     lost: list[tuple[str, int]],
     horizon: str,
     buckets: int,
+    protocol: str | None,
+    system: str | None,
 ) -> int:
     """Deliver messages in causal order: each after everything that caused it, and no later than that.
 
@@ -124,12 +139,17 @@ def deliver(
     Messages that are diverted, and what is not a message or cannot be read, go to SINK-diverted, with the
     problem. Duplicates are delivered once. Run again, the command goes on where it ended, however it ended.
 
+    With --protocol, a row is a packet: its bytes, or base64, in the column packet; in receiver (or the column
+    of --by) the process that received it, or sent it itself; in seq its position there: 1, 2, 3, … Each
+    process delivers by its protocol's own rules. Nothing is sent.
+
     \b
     Examples:
       causet deliver messages.jsonl delivered --missing wait
       causet deliver messages.jsonl delivered --missing wait --readers readers.yaml
       causet deliver inbox delivered --missing flag --patience 10m --by tenant --checkpoint state --follow
       causet deliver events delivered --missing divert --patience 1m --parent causationid
+      causet deliver packets.jsonl delivered --missing wait --protocol histories --system system.yaml
       causet deliver kafka://localhost:9092/orders kafka://localhost:9092/delivered --missing wait --follow
     """
     from causet.spark.streams.deliver import deliver as make_transform
@@ -144,9 +164,11 @@ def deliver(
         buckets=buckets,
         lost=lost,
         strict=options.strict,
+        protocol=protocol,
+        system=system,
     )
     with streaming(options, transform) as (result, spark):
-        elsewhere = _elsewhere(result, spark) if by is not None else []
+        elsewhere = _elsewhere(result, spark) if by is not None and protocol is None else []
     blocked = result.progress.blocked if result.books.held else None
     write_report(options, result, blocked)
     taken = result.progress.taken
@@ -161,11 +183,12 @@ def deliver(
                 dict(zip(("message", "missed_by", "came_for"), each, strict=True)) for each in elsewhere
             ],
         }
-        print_json({**found, **({"with_parent": share} if parent is not None else {})})
+        packets = {name: result.count(name) for name in (SENT, CONTROL)} if protocol is not None else {}
+        print_json({**found, **packets, **({"with_parent": share} if parent is not None else {})})
     else:
         _print(result, share, blocked, elsewhere)
         again = result.count("duplicates") + result.count("conflicts")
-        if again and by is None and "receiver" in result.columns:
+        if again and by is None and protocol is None and "receiver" in result.columns:
             say("there is a column receiver: if numbers count for each receiver, use --by receiver")
     check_books(result.books)
     return FINE
@@ -190,7 +213,7 @@ def _elsewhere(result: Result, spark: SparkSession) -> list[tuple[str, str, str]
 def _print(
     result: Result, share: float | None, blocked: str | None, elsewhere: list[tuple[str, str, str]]
 ) -> None:
-    counts = ("flagged", "late", "diverted", "refused", "conflicts", "duplicates", "unread")
+    counts = ("flagged", "late", "diverted", "refused", "conflicts", "duplicates", "unread", SENT, CONTROL)
     say(summary_line(result, counts))
     if share is not None:
         say(f"{share:.0%} of the messages name a cause; the others wait for nothing")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,10 @@ from causet.errors import BadInput, printable, quote
 from causet.formats.trace import trace_writer
 from causet.model import System, with_several
 from causet.protocols import check_open_groups, protocol_named
+from causet.simulate.arrivals import check_packets, packets_in
 from causet.simulate.network import Network
-from causet.simulate.record import Recorder
+from causet.simulate.record import Observer, Recorder
+from causet.simulate.systems import Setting
 from causet.simulate.workload import DELAYS, Workload, delay_of
 from causet.verdict import exit_code, judged_status
 
@@ -109,6 +112,14 @@ FAR_BEYOND = 16
     default=None,
     help="File for the trace, .jsonl or .jsonl.gz.  [default: not written]",
 )
+@click.option(
+    "--packets",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="DIR",
+    help="New folder for packets.jsonl, with what each process received and sent, and system.yaml: the input "
+    "of `causet deliver --protocol`.  [default: not written]",
+)
 @json_option
 def simulate(
     protocol: str,
@@ -133,6 +144,7 @@ def simulate(
     as_printed: str | None,
     seed: int,
     output: Path | None,
+    packets: Path | None,
     as_json: bool,
     **named: Any,
 ) -> int:
@@ -174,28 +186,26 @@ def simulate(
             f"{kind.name} is sensible up to about {kind.sensible} processes; its state and stamps grow fast, "
             f"and {system.size} may take very long"
         )
-    options = options_of(kind, system, settings_of(named, extra), as_printed)
+    given = settings_of(named, extra)
+    options = options_of(kind, system, given, as_printed)
+    setting = Setting(kind, system, options)
+    if packets is not None:
+        check_packets(packets, setting)
     wrong = None if skew_fault is None else _skew_fault(skew_fault, system)
     network = Network(fifo, loss, duplication, corruption, skew, state_corruption, wrong)
     delays = delay_of(delay)
     warn(*options.check_delays(delays.least, delays.most))
     workload = Workload(system, messages, rate, delays, seed, own_copies, opens)
     network.check(kind, options)
-    with progress_bar(f"{kind.name}", messages) as progress:
-        if output is None:
-            result = run(kind, options, workload, network, one_order=one_order, progress=progress)
-        else:
-            with trace_writer(output) as write:
-                recorder = Recorder(system, write)
-                result = run(
-                    kind,
-                    options,
-                    workload,
-                    network,
-                    one_order=one_order,
-                    observers=[recorder],
-                    progress=progress,
-                )
+    with progress_bar(f"{kind.name}", messages) as progress, ExitStack() as written:
+        observers: list[Observer] = []
+        if output is not None:
+            observers.append(Recorder(system, written.enter_context(trace_writer(output))))
+        if packets is not None:
+            observers.append(written.enter_context(packets_in(packets, setting, given)))
+        result = run(
+            kind, options, workload, network, one_order=one_order, observers=observers, progress=progress
+        )
     status = judged_status(result.bad, not result.findings.certain, result.tally.deliveries)
     if not result.tally.deliveries and not result.bad:
         status = "vacuous"
@@ -203,6 +213,8 @@ def simulate(
         print_json({"status": status, **result.summary(), "groups": groups, "seed": seed})
     else:
         say(*_told(result, output))
+        if packets is not None:
+            say(f"  packets: {packets}")
     return exit_code(status)
 
 

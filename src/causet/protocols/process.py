@@ -15,7 +15,7 @@ in the meantime precedes it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -227,6 +227,12 @@ class Process:
         """Whether this packet waits here."""
         return packet.key in self._engine
 
+    def came(self, packet: Packet) -> bool:
+        """Whether this packet has come before, so that to receive it again is nothing."""
+        if self._links is not None and packet.order:
+            return self._links.seen(((packet.sender, packet.stream), packet.order))
+        return all(self._engine.seen(part.key) for part in self.protocol.unpack(packet))
+
     def held(self) -> list[Packet]:
         """The messages that wait, in the order they came; control messages are left out."""
         waiting = [packet for packet in self._engine.held() if not packet.control]
@@ -239,19 +245,16 @@ class Process:
         return len(self._engine) + (len(self._links) if self._links is not None else 0)
 
     def waiting(self) -> list[str]:
-        """What each held message still needs, in words."""
-        name = self.system.name
-        lines = []
+        """What each held packet still needs, in words."""
+        me, system = self.system.name(self.me), self.system
+        return [f"{me} holds {packet.id(system)}: needs {needs}" for packet, needs in self.needs()]
+
+    def needs(self) -> Iterator[tuple[Packet, str]]:
+        """Each held packet, and what it still needs, in words."""
         for wait, packet in zip(self._engine.waiting(), self._engine.held(), strict=True):
-            needs = "; ".join(self.protocol.explain(*unmet) for unmet in wait.unmet)
-            lines.append(f"{name(self.me)} holds {packet.id(self.system)}: needs {needs}")
-        if self._links is not None:
-            for packet in self._links.held():
-                lines.append(
-                    f"{name(self.me)} holds {packet.id(self.system)}: needs what "
-                    f"{name(packet.sender)} sent on this link before it"
-                )
-        return lines
+            yield packet, "; ".join(self.protocol.explain(*unmet) for unmet in wait.unmet)
+        for packet in self._links.held() if self._links is not None else ():
+            yield packet, f"what {self.system.name(packet.sender)} sent on this link before it"
 
     def corrupt(self, random: Any) -> None:
         """Damage the state of the protocol and the stamps it holds, as a fault would."""

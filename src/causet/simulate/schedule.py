@@ -70,6 +70,17 @@ def schedule_of(data: object) -> Schedule:
     for name in ("processes", "steps"):
         if not isinstance(data.get(name), list) or not data[name]:
             raise BadInput(f"field `{name}`: a list with at least one entry is needed")
+    options = options_in(data)
+    if len(data["steps"]) > MOST_STEPS:
+        raise BadInput(f"field `steps`: {len(data['steps'])} steps, more than {MOST_STEPS}")
+    system = build_system(data["processes"], data.get("groups"), data.get("links"), data.get("separators"))
+    reader = _Steps(system)
+    steps = tuple(map(reader.read, data["steps"]))
+    return Schedule(reader.system, steps, options)
+
+
+def options_in(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of protocols in the field `options`; of which protocol, it does not say."""
     options = data.get("options") or {}
     if not isinstance(options, dict):
         raise BadInput("field `options`: a mapping of names to values is needed")
@@ -77,12 +88,7 @@ def schedule_of(data: object) -> Schedule:
         if name not in OPTION_NAMES:
             known = ", ".join(OPTION_NAMES)
             raise BadInput(f"field `options`: no protocol has an option {quote(name)}; there are {known}")
-    if len(data["steps"]) > MOST_STEPS:
-        raise BadInput(f"field `steps`: {len(data['steps'])} steps, more than {MOST_STEPS}")
-    system = build_system(data["processes"], data.get("groups"), data.get("links"), data.get("separators"))
-    reader = _Steps(system)
-    steps = tuple(map(reader.read, data["steps"]))
-    return Schedule(reader.system, steps, {str(k): v for k, v in options.items()})
+    return {str(name): value for name, value in options.items()}
 
 
 class _Steps:
@@ -253,7 +259,14 @@ class _Steps:
 
 def write_schedule(schedule: Schedule) -> str:
     """The schedule as YAML, one step per line."""
-    system = schedule.system
+    lines = system_lines(schedule.system, schedule.options)
+    lines.append("steps:")
+    lines += [f"  - {_inline(_plain_step(step, schedule.system))}" for step in schedule.steps]
+    return "\n".join(lines) + "\n"
+
+
+def system_lines(system: System, options: Mapping[str, Any]) -> list[str]:
+    """A system and options as lines of YAML, one field each."""
     lines = [f"processes: {_inline(list(system.processes))}"]
     if system.groups:
         lines.append(
@@ -277,11 +290,9 @@ def write_schedule(schedule: Schedule) -> str:
             for s in system.separators
         ]
         lines.append(f"separators: {_inline(named)}")
-    if schedule.options:
-        lines.append(f"options: {_inline(dict(schedule.options))}")
-    lines.append("steps:")
-    lines += [f"  - {_inline(_plain_step(step, system))}" for step in schedule.steps]
-    return "\n".join(lines) + "\n"
+    if options:
+        lines.append(f"options: {_inline(dict(options))}")
+    return lines
 
 
 def _inline(value: Any) -> str:

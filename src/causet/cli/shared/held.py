@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from causet.cli.shared.printing import print_json, say
 from causet.cli.shared.spark import session
@@ -36,9 +36,11 @@ def explain_held(
         raise BadInput(f"{folder} is not a checkpoint of causet deliver or merge")
     if about["command"] == "merge":
         return _merge_held(Checkpoint(folder).spark, as_json, master, conf)
+    if "protocol" in about["fixed"]:
+        return _members_hold(Checkpoint(folder).spark, about, wanted, most, as_json, master, conf)
     by_id = about["fixed"]["parent"] is not None
     with session(master, conf, "reading", brief=True) as spark:
-        from causet.spark.streams.deliver import deliver
+        from causet.spark.streams.deliver import Deliver, deliver
         from causet.spark.streams.file_source import schema_from
         from causet.spark.streams.held import came_elsewhere, held_messages, how_many_held
 
@@ -50,6 +52,7 @@ def explain_held(
             empty = spark.createDataFrame([], schema_from(about["schema"]))
             fixed = about["fixed"]
             asked = deliver(missing="wait", by=fixed["by"], parent=fixed["parent"], buckets=fixed["buckets"])
+            assert isinstance(asked, Deliver)
             _, settings, _ = asked.settled(empty)
             every = held_messages(spark, state, settings)
             if wanted is None:
@@ -121,6 +124,37 @@ def _root_causes_first(held: Held) -> tuple[int, bool, str, str, int]:
     if counted:
         return held.since, only_held, held.receiver, source, int(number)
     return held.since, only_held, held.receiver, held.name, 0
+
+
+def _members_hold(
+    state: Path,
+    about: Mapping[str, Any],
+    wanted: str | None,
+    most: int,
+    as_json: bool,
+    master: str | None,
+    conf: Mapping[str, str],
+) -> int:
+    with session(master, conf, "reading", brief=True) as spark:
+        from causet.spark.streams.members.held import settings_in, waiting
+
+        every = list(waiting(spark, state, settings_in(about)))
+    found = [each for each in every if wanted in (None, each.message)]
+    found = sorted(found, key=lambda each: each.since)[:most]
+    if as_json:
+        print_json({"held": len(every), "messages": [each._asdict() for each in found]})
+        return FINE
+    if wanted is not None and not found:
+        say(f"{printable(wanted)} is not held: it was delivered, or has not come")
+    elif wanted is None:
+        say(f"{len(every):,} held" if every else "nothing is held")
+    now = time.time()
+    for each in found:
+        age = now - each.since / 1000
+        say(
+            f"{printable(each.receiver)} holds {printable(each.message)} for {age:,.0f} s: needs {each.needs}"
+        )
+    return FINE
 
 
 def _merge_held(state: Path, as_json: bool, master: str | None, conf: Mapping[str, str]) -> int:

@@ -182,7 +182,13 @@ def summary(result: Result, counts: Sequence[str]) -> dict[str, Any]:
     }
 
 
-WORDS = {"refused": "not messages", "duplicates": "duplicates dropped", "unread": "without a reader"}
+WORDS = {
+    "refused": "not messages",
+    "duplicates": "duplicates dropped",
+    "unread": "without a reader",
+    "sent": "sent by their processes",
+    "control": "control packets",
+}
 """How counts are called, if not by their names."""
 
 

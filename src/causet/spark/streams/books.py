@@ -5,7 +5,8 @@
 
 `read` is counted where rows are read, everything else where their fate is decided. A run whose books do not
 balance has lost or duplicated something. Where there are several readers, `copies` are the further ones of
-messages that have more than one, and `unread` the messages that have none.
+messages that have more than one, and `unread` the messages that have none. Packets of a protocol can also be
+`control` packets, or `sent` by the process itself.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from causet.status import COPIES, OUTCOMES, READ, UNREAD
+from causet.status import CONTROL, COPIES, OUTCOMES, READ, SENT, UNREAD
 
 OBSERVED = "causet"
 """The name of the metrics that a query reports for every batch."""
@@ -39,7 +40,12 @@ class Books:
     @property
     def balance(self) -> bool:
         came = self.held_before + self._count(READ) + self._count(COPIES)
-        return came == sum(map(self._count, (*OUTCOMES, UNREAD))) + self.held
+        return came == sum(map(self._count, self._fates)) + self.held
+
+    @property
+    def _fates(self) -> tuple[str, ...]:
+        """What can become of a row; only packets of protocols can be sent, or be control packets."""
+        return (*OUTCOMES, UNREAD, *(name for name in (CONTROL, SENT) if name in self.counts))
 
     def _count(self, name: str) -> int:
         return self.counts.get(name, 0)
@@ -49,14 +55,14 @@ class Books:
             "held_before": self.held_before,
             READ: self._count(READ),
             COPIES: self._count(COPIES),
-            **{name: self._count(name) for name in (*OUTCOMES, UNREAD)},
+            **{name: self._count(name) for name in self._fates},
             "held": self.held,
             "unreadable_files": self.unreadable_files,
             "balance": self.balance,
         }
 
     def __str__(self) -> str:
-        fates = [f"{name} {self._count(name):,}" for name in (*OUTCOMES, UNREAD) if self._count(name)]
+        fates = [f"{name} {self._count(name):,}" for name in self._fates if self._count(name)]
         equal = "=" if self.balance else "≠"
         left = f"held before {self.held_before:,} + read {self._count(READ):,}"
         if self._count(COPIES):

@@ -34,6 +34,7 @@ from causet.spark.columns import quoted
 from causet.spark.streams.books import OBSERVED
 from causet.spark.streams.bucket import COUNTS, Bucket
 from causet.spark.streams.held import how_many_held
+from causet.spark.streams.members.members import Members, members
 from causet.spark.streams.messages.columns import (
     column_of_version,
     columns_of_groups,
@@ -88,7 +89,9 @@ def deliver(
     most_bytes: int | None = None,
     ends: DataFrame | None = None,
     readers: Given | DataFrame = None,
-) -> Deliver:
+    protocol: str | None = None,
+    system: str | Path | Mapping[str, Any] | None = None,
+) -> Deliver | Members:
     """Deliver messages in causal order, for `messages.transform(deliver(…))`.
 
     The messages have the columns `source`, `numbers` (a map group → number) and `deps` (packed bytes or a map
@@ -117,12 +120,17 @@ def deliver(
         each row.
     :param ends: a streaming DataFrame with a column `ended` of timestamps, in ms since 1970: for what came up
         to then, patience has ended.
+    :param protocol: the rows are packets of this protocol: columns `packet`, `seq`, `receiver` or `by`.
+    :param system: of a protocol: its file, or what would stand in it: processes, groups, links, options.
 
     Every row gets `receiver`, `index`, `status`, `waited`, `missing` and `problem`; a column of the input
     that has one of these names is kept as `input_receiver`, and so on. Messages without numbers by group are
     of the one group that stands in the column `causaldomain`, or of `all`.
     """
     given_up = tuple((str(source), int(number)) for source, number in lost)
+    if protocol is not None or system is not None:
+        others = {"patience": patience, "parent": parent, "readers": readers, "lost": given_up, "ends": ends}
+        return members(protocol, system, missing, by, buckets, most_held, strict, most_bytes, others)
     return Deliver(
         missing,
         patience,

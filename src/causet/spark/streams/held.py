@@ -60,11 +60,11 @@ def held_messages(spark: SparkSession, checkpoint: Path, settings: Settings) -> 
 
 
 def _heads(spark: SparkSession, checkpoint: Path) -> Iterator[tuple[int, Holding]]:
-    for bucket, memory in _memories(spark, checkpoint):
+    for bucket, memory in memories(spark, checkpoint):
         yield bucket, Holding.from_bytes(memory)
 
 
-def _memories(spark: SparkSession, checkpoint: Path, version: int = VERSION) -> Iterator[tuple[int, bytes]]:
+def memories(spark: SparkSession, checkpoint: Path, version: int = VERSION) -> Iterator[tuple[int, bytes]]:
     """The buckets, with what each remembers; none before the first batch is committed. BadInput if that is of
     another version."""
     try:
@@ -143,7 +143,7 @@ class MergeProgress(NamedTuple):
 def merge_progress(spark: SparkSession, checkpoint: Path) -> MergeProgress:
     """How far a merge has come, by its state."""
     held, bound, progress, oldest = 0, NEVER, dict[str, int](), list[int]()
-    for _, data in _memories(spark, checkpoint, MERGE_VERSION):
+    for _, data in memories(spark, checkpoint, MERGE_VERSION):
         memory = Memory.from_bytes(data)
         held += len(memory.place)
         oldest += [int(memory.held["rc"].min())] if len(memory.place) else []

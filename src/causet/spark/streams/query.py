@@ -45,6 +45,7 @@ from causet.spark.streams.kafka.gaps import read_gaps
 from causet.spark.streams.kafka.sink import BESIDE, KafkaSink
 from causet.spark.streams.kafka.source import PER_BATCH as MESSAGES_PER_BATCH
 from causet.spark.streams.kafka.source import KafkaReader, read_kafka
+from causet.spark.streams.members.members import Members
 from causet.spark.streams.merge.merge import Merge
 from causet.spark.streams.merge.packers import Counted
 from causet.spark.streams.pack import OWN, SIZE, Blobs
@@ -60,7 +61,7 @@ STRICT = "strict"
 """The setting that lets a batch end the query instead of diverting what cannot be read."""
 
 
-Transform = Deliver | Merge
+Transform = Deliver | Members | Merge
 """What a query does with messages, and its settings."""
 Target = FileSink | KafkaSink
 """Where its rows go."""

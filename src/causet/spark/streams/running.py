@@ -18,13 +18,13 @@ from causet.spark.streams.books import OBSERVED
 from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.pack import Blobs
 from causet.spark.streams.ticks import Ticks
-from causet.status import COPIES, DUPLICATES, HEARTBEATS, READ, REFUSED, SKIPPED, UNREAD
+from causet.status import CONTROL, COPIES, DUPLICATES, HEARTBEATS, READ, REFUSED, SENT, SKIPPED, UNREAD
 
 MOST_BATCHES = 1000
 """The number of batches that a report covers."""
 LOOK = 0.3
 """Seconds between two looks at a query."""
-STAY = (REFUSED, COPIES, UNREAD, DUPLICATES, HEARTBEATS, SKIPPED, "caused")
+STAY = (REFUSED, COPIES, UNREAD, DUPLICATES, HEARTBEATS, SKIPPED, CONTROL, SENT, "caused")
 """Counts of what does not leave as a message, or is counted elsewhere."""
 STANDING = ("held", "oldest", "blocked", "wanted", "missed", "bound", READ)
 """What a batch reports that is not a count of what became of messages."""

@@ -1,0 +1,210 @@
+"""Each rule of members, dropped or weakened, is found.
+
+A mutant is a change to one line; it is killed by one of the checks of `tests/helpers/members`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.helpers.members import (
+    check_canonical,
+    check_damaged,
+    check_listener,
+    check_own,
+    check_same,
+    check_turns,
+    check_twice,
+    listening,
+    ran,
+)
+from tests.helpers.mutating import Change, modules
+
+MADE = ("members.member", "members.rows", "members.bucket")
+
+
+def same(made: Any) -> None:
+    for name in ("relative", "bounded", "optimal", "frontiers", "fast"):
+        for seed in range(3):
+            check_same(ran(name, seed), random.Random(seed), made)
+
+
+def listened(made: Any) -> None:
+    for seed in range(4):
+        run = ran("vector", seed, 14, 7)
+        for process in listening(run):
+            check_listener(run, random.Random(seed), process, made)
+
+
+def twice(made: Any) -> None:
+    for name in ("relative", "matrix", "histories"):
+        check_twice(ran(name, 1, 30), made)
+
+
+def turns(made: Any) -> None:
+    check_turns(ran("matrix", 2, 30), made)
+
+
+def own(made: Any) -> None:
+    for name in ("vector", "bounded"):
+        check_own(ran(name, 3, 60, 4), made)
+
+
+def canonical(made: Any) -> None:
+    check_canonical(ran("none", 4, 40), random.Random(4), made)
+
+
+def damaged(made: Any) -> None:
+    check_damaged(ran("vector", 3, 60, 4), made)
+
+
+CHECKS: dict[str, Callable[[Any], None]] = {
+    check.__name__: check for check in (same, listened, twice, turns, own, canonical, damaged)
+}
+
+RULES = [
+    (
+        "turns",
+        "members.member",
+        "            self.early[came.seq] = Early(",
+        "            self.turn = came.seq; self.early[came.seq] = Early(",
+        "a row waits for the one before it",
+    ),
+    (
+        "turns",
+        "members.member",
+        "if came.seq < self.turn or came.seq in self.early:",
+        "if came.seq < self.turn:",
+        "of two rows with one turn that wait, one is a duplicate",
+    ),
+    (
+        "same",
+        "members.member",
+        "            self.turn += 1\n",
+        "            self.turn += 2\n",
+        "turns are taken one by one",
+    ),
+    (
+        "twice",
+        "members.member",
+        "        if self.process.came(packet):\n",
+        "        if False:\n",
+        "a packet that comes again is a duplicate",
+    ),
+    (
+        "own",
+        "members.member",
+        "if fields not in map(process.save_packet, outcome.packets):",
+        "if False:",
+        "an own packet must be what its process sends",
+    ),
+    (
+        "own",
+        "members.member",
+        "            self.process = process.restored(before)\n",
+        "",
+        "an own packet that is refused teaches nothing",
+    ),
+    (
+        "own",
+        "members.member",
+        "        if not in_turn:\n",
+        "        if False:\n",
+        "an own packet needs a turn",
+    ),
+    (
+        "same",
+        "members.member",
+        "                outcome = process.null(group)\n",
+        "                outcome = Outcome((), ())\n",
+        "a null message is sent again",
+    ),
+    (
+        "same",
+        "members.member",
+        "if number <= (protocol.controls if control else process.sent):",
+        "if not control and number <= process.sent:",
+        "what the protocol sent by itself is known",
+    ),
+    (
+        "same",
+        "members.member",
+        "        if packet.control:\n",
+        "        if False:\n",
+        "a control packet is no message",
+    ),
+    (
+        "same",
+        "members.member",
+        "            self.index += 1\n",
+        "",
+        "deliveries are numbered",
+    ),
+    (
+        "turns",
+        "members.member",
+        "max(now - row.arrival, 0) / 1000",
+        "max(now - now, 0) / 1000",
+        "a message waits from its arrival",
+    ),
+    (
+        "canonical",
+        "members.rows",
+        "    found.sort(key=_turn)\n",
+        "",
+        "the rows of a batch have an order of their own",
+    ),
+    (
+        "canonical",
+        "members.rows",
+        "for each in _by_content(list(same), table, first_place)",
+        "for each in same",
+        "and so have those that differ in nothing else",
+    ),
+    (
+        "same",
+        "members.bucket",
+        "            member.move(places)\n",
+        "            pass\n",
+        "rows that are kept have new places",
+    ),
+    (
+        "damaged",
+        "members.member",
+        "member.saved() == saved and member.rows.keys() == set(map(_name, member.process.held()))",
+        "member.saved() == saved",
+        "every message that is held has a row",
+    ),
+    (
+        "damaged",
+        "members.member",
+        "member.saved() == saved and member.rows",
+        "member.rows",
+        "a state is what it would be if it were saved again",
+    ),
+    (
+        "listened",
+        "members.bucket",
+        "        self._keep(before)\n",
+        "",
+        "rows that are held are kept",
+    ),
+]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_rules_as_they_are_pass_every_check(check: str) -> None:
+    with modules(None, MADE) as made:
+        CHECKS[check](made["members.bucket"])
+
+
+@pytest.mark.parametrize(
+    ("check", "module", "line", "becomes", "rule"), RULES, ids=[each[-1] for each in RULES]
+)
+def test_a_rule_that_is_broken_is_found(check: str, module: str, line: str, becomes: str, rule: str) -> None:
+    with modules(Change(module, line, becomes), MADE) as made, pytest.raises(Exception):  # noqa: B017
+        CHECKS[check](made["members.bucket"])
