@@ -17,8 +17,8 @@ import pyarrow as pa
 from causet.kernels.streams.holding import Holding
 from causet.readers import ALL, readers_of
 from causet.spark.streams import bucket
+from causet.spark.streams.beginnings import now as beginnings_now
 from causet.spark.streams.beginnings.kept import Beginnings
-from causet.spark.streams.beginnings.now import State, begin_now
 from causet.spark.streams.beginnings.plan import changes
 from causet.spark.streams.books import Books
 from causet.spark.streams.bucket import COUNTS
@@ -100,6 +100,26 @@ def row_of(sent: Sent, form: str = "envelope", run: str = "1") -> Row:
     return {**row, "causalnumbers": text(numbers), "causaldeps": text(past)}
 
 
+def envelope(
+    name: str,
+    process: str,
+    numbers: dict[str, int],
+    past: dict[str, dict[str, int]] | None = None,
+    **more: Any,
+) -> Row:
+    return {**row_of(Sent(name, (process, numbers, past or {}, 1), frozenset())), **more}
+
+
+def write_batches(folder: Path, messages: Sequence[Sent], size: int, first: int = 0) -> None:
+    """Files of so many messages each."""
+    folder.mkdir(exist_ok=True)
+    for number, at in enumerate(range(0, len(messages), size), first):
+        rows = [row_of(each) for each in messages[at : at + size]]
+        beside = folder / f".{number:05}"
+        beside.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        beside.replace(folder / f"{number:05}.jsonl")
+
+
 class Served:
     """Some readers; every batch finds only what the last one saved."""
 
@@ -114,6 +134,7 @@ class Served:
         modules = {"messages.routes": routes, "streams.bucket": bucket, **(made or {})}
         self.bucket, self.route = modules["streams.bucket"], modules["messages.routes"]
         self.holding = modules["streams.holding"].Holding if made else Holding
+        self.now = modules.get("beginnings.now", beginnings_now)
         self.schema = FORMS[form]
         envelope = form == "envelope"
         self.settings = Settings(
@@ -187,7 +208,9 @@ class Served:
         kept = Beginnings(folder)
         kept.begin()
         heads = {number: self.holding.from_bytes(saved[0]) for number, saved in self.saved.items()}
-        begin_now(kept, State(heads, self._rows, self.settings), before, changes(before, since))
+        self.now.begin_now(
+            kept, self.now.State(heads, self._rows, self.settings), before, changes(before, since)
+        )
         kept.written(-1, before, since)
         return self.begin(kept, now)
 

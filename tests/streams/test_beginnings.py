@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from causet.errors import BadInput
@@ -23,21 +24,24 @@ from causet.spark import deliver
 from causet.spark.streams.beginnings.cut import read_cut
 from causet.spark.streams.beginnings.export import cut_of
 from causet.spark.streams.beginnings.kept import Beginnings
+from causet.spark.streams.beginnings.now import State
 from causet.spark.streams.beginnings.plan import check_added, check_first
+from causet.spark.streams.parquet import buckets_of
 from tests.helpers.commands import LOCAL, causet, rows_in
 from tests.helpers.grouped import execution
 from tests.helpers.joining import Model, check_joining
-from tests.helpers.readers import Row, Served
-from tests.streams.test_readers import envelope, write_batches
-from tests.streams.test_stream_restarts import dies_after_writing
+from tests.helpers.readers import Row, Served, envelope, write_batches
+from tests.helpers.streams import dies_after_writing
 
 
 def told(rows: Iterable[Row]) -> list[tuple[str, str, str]]:
     return [(each["receiver"], each["id"], each["status"]) for each in rows]
 
 
-def test_a_reader_that_begins_now_gets_what_is_held_and_what_comes_and_nothing_before(tmp_path: Path) -> None:
-    served = Served({"a": ["g"]})
+def test_a_reader_that_begins_now_gets_what_is_held_and_what_comes_and_nothing_before(
+    tmp_path: Path, of: Any = None
+) -> None:
+    served = Served({"a": ["g"]}, made=of)
     served.step([envelope("m1", "p", {"g": 1}), envelope("m3", "p", {"g": 3})], 0)
     assert not served.restart({"a": ["g"], "b": ["g"]}, tmp_path, 1)
     assert served.held == 2 and served.counts["copies"] == 1
@@ -47,20 +51,20 @@ def test_a_reader_that_begins_now_gets_what_is_held_and_what_comes_and_nothing_b
     ]
 
 
-def test_the_cut_is_that_of_the_reader_that_is_furthest(tmp_path: Path) -> None:
+def test_the_cut_is_that_of_the_reader_that_is_furthest(tmp_path: Path, of: Any = None) -> None:
     """b has not got m2, since it reads h as well; c begins after m2, and only b gets it later."""
-    served = Served({"a": ["g"], "b": ["g", "h"]})
+    served = Served({"a": ["g"], "b": ["g", "h"]}, made=of)
     served.step([envelope("m1", "p", {"g": 1}), envelope("m2", "p", {"g": 2}, {"h": {"q": 1}})], 0)
-    served.restart({"a": ["g"], "b": ["g", "h"], "c": ["g"]}, tmp_path, 1)
+    assert not served.restart({"a": ["g"], "b": ["g", "h"], "c": ["g"]}, tmp_path, 1)
     left = served.step([envelope("m3", "p", {"g": 3}), envelope("n1", "q", {"h": 1})], 2)
     assert [each for each in told(left) if each[0] == "c"] == [("c", "m3", "delivered")]
     assert [name for reader, name, _ in told(left) if reader == "b"] == ["n1", "m2", "m3"]
 
 
 def test_what_is_in_the_cut_and_comes_again_is_a_duplicate_and_what_was_missing_is_late(
-    tmp_path: Path,
+    tmp_path: Path, of: Any = None
 ) -> None:
-    served = Served({"a": ["g"]}, "flag", 10)
+    served = Served({"a": ["g"]}, "flag", 10, made=of)
     served.step([envelope("m1", "p", {"g": 1}), envelope("m3", "p", {"g": 3})], 0)
     assert told(served.step([], 10)) == [("a", "m3", "flagged")]
     served.restart({"b": ["g"]}, tmp_path, 11)
@@ -69,8 +73,10 @@ def test_what_is_in_the_cut_and_comes_again_is_a_duplicate_and_what_was_missing_
     assert told(served.step([envelope("m4", "p", {"g": 4})], 13)) == [("b", "m4", "delivered")]
 
 
-def test_a_message_to_two_groups_is_due_in_the_one_where_it_is_not_in_the_cut(tmp_path: Path) -> None:
-    served = Served({"a": ["g"], "b": ["h"]})
+def test_a_message_to_two_groups_is_due_in_the_one_where_it_is_not_in_the_cut(
+    tmp_path: Path, of: Any = None
+) -> None:
+    served = Served({"a": ["g"], "b": ["h"]}, made=of)
     both = envelope("both", "p", {"g": 1, "h": 1}, {"h": {"q": 1}})
     assert told(served.step([both], 0)) == [("a", "both", "delivered")]
     served.restart({"a": ["g"], "b": ["h"], "c": ["g", "h"]}, tmp_path, 1)
@@ -78,8 +84,45 @@ def test_a_message_to_two_groups_is_due_in_the_one_where_it_is_not_in_the_cut(tm
     assert [name for reader, name, _ in told(left) if reader == "c"] == ["first", "both"]
 
 
-def test_what_a_reader_holds_waits_for_causes_in_groups_that_it_adds(tmp_path: Path) -> None:
-    served = Served({"a": ["g"], "b": ["h"]})
+def test_what_a_reader_holds_is_in_the_cut_of_a_group_that_it_adds_if_another_one_has_it(
+    tmp_path: Path, of: Any = None
+) -> None:
+    """a holds it in h, and b has delivered it in g: what follows it in g waits for nothing."""
+    served = Served({"a": ["h"], "b": ["g"], "c": ["h"]}, made=of)
+    served.step([envelope("both", "p", {"g": 1, "h": 1}, {"h": {"q": 1}})], 0)
+    assert not served.restart({"a": ["h", "g"], "b": ["g"], "c": ["h"]}, tmp_path, 1)
+    left = served.step([envelope("next", "p", {"g": 2})], 2)
+    assert sorted(told(left)) == [("a", "next", "delivered"), ("b", "next", "delivered")]
+    left = served.step([envelope("first", "q", {"h": 1})], 3)
+    assert [each for each in told(left) if each[0] == "a"] == [
+        ("a", "first", "delivered"),
+        ("a", "both", "delivered"),
+    ]
+
+
+def test_what_two_readers_hold_comes_once_and_is_no_duplicate(tmp_path: Path, of: Any = None) -> None:
+    served = Served({"a": ["g"], "b": ["h"]}, made=of)
+    served.step([envelope("both", "p", {"g": 2, "h": 2})], 0)
+    assert not served.restart({"a": ["g", "h"], "b": ["h"]}, tmp_path, 1)
+    assert served.held == 2 and served.counts["duplicates"] == 0
+    left = served.step([envelope("first", "p", {"g": 1, "h": 1})], 2)
+    assert [name for reader, name, _ in told(left) if reader == "a"] == ["first", "both"]
+
+
+def test_what_a_reader_has_got_in_a_group_that_it_reads_again_does_not_stop_it(
+    tmp_path: Path, of: Any = None
+) -> None:
+    served = Served({"a": ["g", "k"], "b": ["h"], "c": ["k", "x"]}, made=of)
+    all_three = envelope("m", "p", {"g": 1, "h": 1, "k": 1}, {"x": {"q": 1}})
+    assert [reader for reader, _, _ in told(served.step([all_three], 0))] == ["a", "b"]
+    served.restart({"a": ["g"], "b": ["h"], "c": ["k", "x"]}, tmp_path, 1)
+    assert not served.restart({"a": ["g", "h", "k"], "b": ["h"], "c": ["k", "x"]}, tmp_path, 2)
+    left = served.step([envelope("n", "p", {"g": 2, "h": 2, "k": 2})], 3)
+    assert sorted(told(left)) == [("a", "n", "delivered"), ("b", "n", "delivered")]
+
+
+def test_what_a_reader_holds_waits_for_causes_in_groups_that_it_adds(tmp_path: Path, of: Any = None) -> None:
+    served = Served({"a": ["g"], "b": ["h"]}, made=of)
     served.step([envelope("m2", "p", {"g": 2}, {"h": {"q": 1}})], 0)
     served.restart({"a": ["g", "h"], "b": ["h"]}, tmp_path, 1)
     assert not served.step([envelope("m1", "p", {"g": 1}, {"h": {"q": 1}})], 2)
@@ -87,8 +130,10 @@ def test_what_a_reader_holds_waits_for_causes_in_groups_that_it_adds(tmp_path: P
     assert [name for reader, name, _ in told(left) if reader == "a"] == ["n1", "m1", "m2"]
 
 
-def test_what_a_reader_holds_in_groups_that_it_drops_is_diverted_and_says_why(tmp_path: Path) -> None:
-    served = Served({"a": ["g", "h"], "b": ["h"]})
+def test_what_a_reader_holds_in_groups_that_it_drops_is_diverted_and_says_why(
+    tmp_path: Path, of: Any = None
+) -> None:
+    served = Served({"a": ["g", "h"], "b": ["h"]}, made=of)
     served.step([envelope("m2", "p", {"h": 2}), envelope("n2", "p", {"g": 2}, {"h": {"p": 2}})], 0)
     left = served.restart({"a": ["g"], "b": ["h"]}, tmp_path, 1)
     assert [(each["id"], each["status"], each["problem"]) for each in left] == [
@@ -97,13 +142,39 @@ def test_what_a_reader_holds_in_groups_that_it_drops_is_diverted_and_says_why(tm
     assert [name for _, name, _ in told(served.step([envelope("n1", "p", {"g": 1})], 2))] == ["n1", "n2"]
 
 
-def test_a_reader_cannot_get_a_message_again_through_a_group_that_it_adds(tmp_path: Path) -> None:
-    served = Served({"a": ["g"], "b": ["h"]})
+def test_a_reader_cannot_get_a_message_again_through_a_group_that_it_adds(
+    tmp_path: Path, of: Any = None
+) -> None:
+    served = Served({"a": ["g"], "b": ["h"]}, made=of)
     served.step([envelope("both", "p", {"g": 1, "h": 1}, {"h": {"q": 1}})], 0)
     with pytest.raises(
         BadInput, match=r'^reader "a" cannot begin in the group "h" now: it has delivered p:1,'
     ):
         served.restart({"a": ["g", "h"], "b": ["h"]}, tmp_path, 1)
+
+
+def test_a_message_does_not_come_again_through_another_group_if_the_first_is_dropped(
+    tmp_path: Path, of: Any = None
+) -> None:
+    served = Served({"a": ["g"], "b": ["h"]}, made=of)
+    served.step([envelope("both", "p", {"g": 1, "h": 1}, {"h": {"q": 1}})], 0)
+    with pytest.raises(BadInput, match=r"or give the reader another name$"):
+        served.restart({"a": ["h"], "b": ["h"]}, tmp_path, 1)
+
+
+def test_numbers_go_on_from_the_cut_and_what_is_not_known_below_it_is_diverted(
+    tmp_path: Path, of: Any = None
+) -> None:
+    served, kept, far = Served({"a": ["g"]}, made=of), Beginnings(tmp_path / "beginnings"), 3 * 10**9
+    kept.begin()
+    cut = Counted(digests(["p"]), np.array([1]), np.array([far]), np.array([5]))
+    kept.count(int(buckets_of(pa.array(["a"]), 3)[0]), "a", digests(["g"]), cut)
+    kept.written(-1, None, readers_of({"a": ["g"]}))
+    served.begin(kept)
+    assert told(served.step([envelope("next", "p", {"g": far + 1})], 1)) == [("a", "next", "delivered")]
+    (left,) = served.step([envelope("old", "p", {"g": 4})], 2)
+    assert left["problem"] == "came too late: it is not known any longer whether it was delivered"
+    assert not served.step([envelope("six", "p", {"g": 6})], 3) and served.counts["duplicates"] == 1
 
 
 def test_readers_that_join_change_and_leave_get_exactly_what_is_due() -> None:
@@ -224,8 +295,6 @@ def test_an_exported_cut_is_where_another_checkpoint_begins(readers: Any, tmp_pa
     file.write_text(json.dumps(cut_of(heads, readers_of(readers), served.settings.buckets)))
     kept, again = Beginnings(tmp_path / "beginnings"), Served(readers)
     kept.begin()
-    from causet.spark.streams.beginnings.now import State
-
     state = State({}, lambda bucket: iter(()), again.settings)
     for reader, group, counted in read_cut(file).beginnings(readers_of(readers)):
         kept.count(state.bucket_of(reader), reader, np.frombuffer(group, "S16"), counted)

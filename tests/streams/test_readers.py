@@ -21,17 +21,16 @@ from causet.readers import Readers, readers_of
 from causet.spark import deliver
 from tests.helpers.commands import LOCAL, causet, rows_in
 from tests.helpers.grouped import Sent, due, execution, shuffled
-from tests.helpers.readers import FORMS, Row, Served, check_waiting, row_of, some_readers
-
-
-def envelope(
-    name: str,
-    process: str,
-    numbers: dict[str, int],
-    past: dict[str, dict[str, int]] | None = None,
-    **more: Any,
-) -> Row:
-    return {**row_of(Sent(name, (process, numbers, past or {}, 1), frozenset())), **more}
+from tests.helpers.readers import (
+    FORMS,
+    Row,
+    Served,
+    check_waiting,
+    envelope,
+    row_of,
+    some_readers,
+    write_batches,
+)
 
 
 def test_a_payment_is_not_seen_before_its_order(of: Any = None) -> None:
@@ -297,16 +296,6 @@ def _within(sent: Sent, number: int) -> Sent:
         ),
         frozenset(f"{number}/{name}" for name in sent.past),
     )
-
-
-def write_batches(folder: Path, messages: Sequence[Sent], size: int, first: int = 0) -> None:
-    """Files of so many messages each."""
-    folder.mkdir(exist_ok=True)
-    for number, at in enumerate(range(0, len(messages), size), first):
-        rows = [row_of(each) for each in messages[at : at + size]]
-        beside = folder / f".{number:05}"
-        beside.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-        beside.replace(folder / f"{number:05}.jsonl")
 
 
 def test_of_a_thousand_executions_every_reader_gets_what_is_due(tmp_path: Path, spark: SparkSession) -> None:
