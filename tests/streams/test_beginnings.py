@@ -26,6 +26,7 @@ from causet.spark.streams.beginnings.export import cut_of
 from causet.spark.streams.beginnings.kept import Beginnings
 from causet.spark.streams.beginnings.now import State
 from causet.spark.streams.beginnings.plan import check_added, check_first
+from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.parquet import buckets_of
 from tests.helpers.commands import LOCAL, causet, rows_in
 from tests.helpers.grouped import execution
@@ -358,10 +359,10 @@ class Runs:
         self.model = Model(made, {"a": self.groups[:2], "b": self.groups[1:], "c": self.groups})
         self.taken = 0
 
-    def run(self, readers: dict[str, list[str]], *more: object) -> dict[str, Any]:
+    def run(self, readers: dict[str, list[str]], *more: object, out: str = "out") -> dict[str, Any]:
         file = self.home / "readers.json"
         file.write_text(json.dumps(readers))
-        command = ["deliver", self.home / "in", self.home / "out", "--missing", "wait", "--readers", file]
+        command = ["deliver", self.home / "in", self.home / out, "--missing", "wait", "--readers", file]
         found: dict[str, Any] = json.loads(causet(*command, "--buckets", 4, "--json", *more, *LOCAL))
         assert found["books"]["balance"]
         return found
@@ -408,3 +409,63 @@ def test_readers_join_and_leave_from_run_to_run_though_one_is_killed(tmp_path: P
     assert not runs.run(both)["delivered"]
     lines = causet("explain", "--checkpoint", tmp_path / "out/_checkpoint", *LOCAL)
     assert f"{held} held" in lines or held == 0
+
+
+@pytest.mark.jvm
+def test_whenever_a_run_dies_before_its_first_batch_the_next_one_begins_as_it_is_asked(
+    tmp_path: Path,
+) -> None:
+    runs = Runs(tmp_path)
+    a, b, c = (runs.model.reads[name] for name in "abc")
+    first = {"a": a, "b": b, "c": c}
+    runs.write(0)
+    runs.run(first)
+    runs.check()
+    for kind, readers in (("settle", {**first, "x": a}), ("wake", {**first, "y": b})):
+        with pytest.MonkeyPatch.context() as patch:
+
+            def dies(*_: object, **__: object) -> None:
+                raise BadInput("the run ends here")
+
+            patch.setattr(Checkpoint, kind, dies)
+            with pytest.raises(BadInput, match=r"^the run ends here$"):
+                runs.run(readers, "--begin", "now")
+    with pytest.raises(BadInput, match=r'^reader "d" is new'):
+        runs.run({**first, "d": c})
+    joined = {**first, "d": c}
+    assert runs.model.begin(joined)
+    runs.write(1)
+    runs.write(2)
+    found = runs.run(joined, "--begin", "now")
+    runs.check()
+    assert not any(runs.model.open(reader) for reader in joined) and not found["removed"], (
+        "x and y never began"
+    )
+    assert {each["receiver"] for each in rows_in(tmp_path / "out")} == set(joined)
+
+
+@pytest.mark.jvm
+def test_a_new_checkpoint_begins_at_the_cut_of_another_one(tmp_path: Path) -> None:
+    """The source is read from its front again: what was delivered is not delivered again, the rest is."""
+    runs = Runs(tmp_path)
+    readers = dict(runs.model.reads)
+    runs.write(0)
+    runs.run(readers)
+    runs.check()
+    cut = tmp_path / "cut.json"
+    cut.write_text(causet("explain", "--checkpoint", tmp_path / "out/_checkpoint", "--cut", *LOCAL))
+    with pytest.raises(BadInput, match=r'^.*cut\.json has no cut of the group "elsewhere"'):
+        runs.run({**readers, "n": ["elsewhere"]}, "--begin", cut, out="next")
+    assert not (tmp_path / "next").exists()
+    runs.write(1)
+    runs.write(2)
+    before = sum(map(len, runs.model.got.values()))
+    with pytest.MonkeyPatch.context() as patch:
+        dies_after_writing(patch, lambda *_: True)
+        with pytest.raises(BadInput, match=r"^the run ends here$"):
+            runs.run(readers, "--begin", cut, out="next")
+    found = runs.run(readers, "--begin", cut, out="next")
+    assert found["duplicates"] == before and not found["held"]
+    rows = {(each["receiver"], each["id"]) for each in rows_in(tmp_path / "next")}
+    assert rows == {(reader, name) for reader in readers for name in runs.model.open(reader)}
+    assert not runs.run(readers, "--begin", cut, out="next")["delivered"]
