@@ -6,19 +6,27 @@ import json
 import random
 import struct
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from causet.kernels.streams.holding import Holding
-from causet.readers import readers_of
+from causet.readers import ALL, readers_of
 from causet.spark.streams import bucket
+from causet.spark.streams.beginnings import now as beginnings_now
+from causet.spark.streams.beginnings.kept import Beginnings
+from causet.spark.streams.beginnings.plan import changes
 from causet.spark.streams.books import Books
+from causet.spark.streams.bucket import COUNTS
 from causet.spark.streams.messages import routes
 from causet.spark.streams.messages.settings import Settings
-from causet.spark.streams.pack import to_blob
-from causet.spark.streams.state import Segments
+from causet.spark.streams.pack import from_blob, to_blob
+from causet.spark.streams.parquet import buckets_of
+from causet.spark.streams.state import SEGMENT_BITS, Segments
 from tests.helpers.grouped import Sent, due, execution, shuffled
 from tests.helpers.holding import InMemory
 
@@ -92,6 +100,26 @@ def row_of(sent: Sent, form: str = "envelope", run: str = "1") -> Row:
     return {**row, "causalnumbers": text(numbers), "causaldeps": text(past)}
 
 
+def envelope(
+    name: str,
+    process: str,
+    numbers: dict[str, int],
+    past: dict[str, dict[str, int]] | None = None,
+    **more: Any,
+) -> Row:
+    return {**row_of(Sent(name, (process, numbers, past or {}, 1), frozenset())), **more}
+
+
+def write_batches(folder: Path, messages: Sequence[Sent], size: int, first: int = 0) -> None:
+    """Files of so many messages each."""
+    folder.mkdir(exist_ok=True)
+    for number, at in enumerate(range(0, len(messages), size), first):
+        rows = [row_of(each) for each in messages[at : at + size]]
+        beside = folder / f".{number:05}"
+        beside.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        beside.replace(folder / f"{number:05}.jsonl")
+
+
 class Served:
     """Some readers; every batch finds only what the last one saved."""
 
@@ -106,6 +134,7 @@ class Served:
         modules = {"messages.routes": routes, "streams.bucket": bucket, **(made or {})}
         self.bucket, self.route = modules["streams.bucket"], modules["messages.routes"]
         self.holding = modules["streams.holding"].Holding if made else Holding
+        self.now = modules.get("beginnings.now", beginnings_now)
         self.schema = FORMS[form]
         envelope = form == "envelope"
         self.settings = Settings(
@@ -141,7 +170,8 @@ class Served:
             packs = [each for batch in batches for each in batch.to_pylist()]
         else:
             blob = to_blob(table) if rows else None
-            packs = [{"bucket": 0, "read": len(rows), "copies": 0, "unread": 0, "rows": blob}]
+            here = int(buckets_of(pa.array([ALL]), BUCKETS)[0])
+            packs = [{"bucket": here, "read": len(rows), "copies": 0, "unread": 0, "rows": blob}]
         buckets = {each["bucket"] for each in packs} | self.saved.keys()
         left: list[Row] = []
         reports = []
@@ -169,6 +199,53 @@ class Served:
         assert books.balance, str(books)
         for name, count in counts.items():
             self.counts[name] = self.counts.get(name, 0) + count
+        return left
+
+    def restart(self, readers: Mapping[str, Iterable[str]], folder: Path, now: int) -> list[Row]:
+        """Others read from now on: what leaves with the batch that lets this count."""
+        before, since = self.settings.readers, readers_of(readers)
+        self.settings = replace(self.settings, readers=since)
+        kept = Beginnings(folder)
+        kept.begin()
+        heads = {number: self.holding.from_bytes(saved[0]) for number, saved in self.saved.items()}
+        self.now.begin_now(
+            kept, self.now.State(heads, self._rows, self.settings), before, changes(before, since)
+        )
+        kept.written(-1, before, since)
+        return self.begin(kept, now)
+
+    def begin(self, kept: Beginnings, now: int = 0) -> list[Row]:
+        """What leaves when a beginning counts that was written down; run twice, as after a kill."""
+        self.settings = replace(self.settings, beginning=kept.counting())
+        saved, counts, held = deepcopy(self.saved), dict(self.counts), self.held
+        first = self._beginning(now)
+        self.saved, self.counts, self.held = saved, counts, held
+        assert self._beginning(now) == first
+        assert not self._beginning(now), "it counts once"
+        return first
+
+    def _rows(self, bucket: int) -> Iterator[tuple[int, pa.Table]]:
+        for (segment,), (blob,) in self.saved[bucket][1]._store.values.items():  # type: ignore[attr-defined]
+            yield segment, from_blob(blob)
+
+    def _beginning(self, now: int) -> list[Row]:
+        left: list[Row] = []
+        for number in range(BUCKETS):
+            empty = (self.holding.empty().to_bytes(), Segments(InMemory(), 0), InMemory())
+            memory, segments, marks = self.saved.get(number, empty)
+            held = self.holding.from_bytes(memory)
+            before = len(held)
+            serving = self.bucket.Bucket(self.settings, held, segments, marks)
+            left += [each for table in serving.begin(number, now) for each in table.to_pylist()]
+            self.saved[number] = (held.to_bytes(), segments, marks)
+            counts = {name: count for name, count in serving.report().items() if name in COUNTS}
+            books = Books(before, counts, len(held))
+            assert books.balance, str(books)
+            for name, count in counts.items():
+                self.counts[name] = self.counts.get(name, 0) + count
+            self.held += len(held) - before
+            places = {(int(at) >> SEGMENT_BITS,) for at in held.place}
+            assert places == set(segments._store.values)
         return left
 
 

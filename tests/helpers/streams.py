@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from causet.check.oracle import judge
+from causet.errors import BadInput
 from causet.formats.messages import messages_of
 from causet.model import Event
+from causet.spark.streams.file_sink import FileSink
 from causet.stamp import canonical, frontier_of
 from tests.helpers.runs import random_execution
 
@@ -123,3 +126,17 @@ def write_parquet(folder: Path, messages: Sequence[Message], size: int, schema: 
         ]
         pq.write_table(pa.Table.from_pylist(rows, schema), folder / f"{number:05}.parquet")
     return folder
+
+
+def dies_after_writing(patch: pytest.MonkeyPatch, which: Callable[[int, Any], bool]) -> None:
+    """A batch is in the sink, and Spark does not know it yet: there the run ends, the first time."""
+    write = FileSink.write
+    left = [True]
+
+    def written(self: FileSink, rows: Any, batch: int) -> None:
+        write(self, rows, batch)
+        if left[0] and which(batch, self):
+            left[0] = False
+            raise BadInput("the run ends here")
+
+    patch.setattr(FileSink, "write", written)

@@ -285,7 +285,7 @@ def test_a_checkpoint_of_other_settings_is_refused(spark: SparkSession, tmp_path
 def test_a_state_of_another_version_is_refused(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from causet.spark.streams import deliver as delivering
+    from causet.spark.streams import deliverer as delivering
 
     messages = Streams(seed=600, runs=1, most=20).messages
     write_files(tmp_path / "in", messages, 10)

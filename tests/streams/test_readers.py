@@ -6,7 +6,6 @@ What a reader must get is known by happened-before alone (`tests.helpers.grouped
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +17,15 @@ from causet.errors import BadInput
 from causet.readers import Readers, readers_of
 from causet.spark import deliver
 from tests.helpers.commands import LOCAL, causet, rows_in
-from tests.helpers.grouped import Sent
-from tests.helpers.readers import FORMS, Executions, Row, Served, check_waiting, row_of
-
-
-def envelope(
-    name: str,
-    process: str,
-    numbers: dict[str, int],
-    past: dict[str, dict[str, int]] | None = None,
-    **more: Any,
-) -> Row:
-    return {**row_of(Sent(name, (process, numbers, past or {}, 1), frozenset())), **more}
+from tests.helpers.readers import (
+    FORMS,
+    Executions,
+    Served,
+    check_waiting,
+    envelope,
+    row_of,
+    write_batches,
+)
 
 
 def test_a_payment_is_not_seen_before_its_order(of: Any = None) -> None:
@@ -244,16 +240,6 @@ def test_bad_readers_are_refused_in_a_sentence(given: Any, problem: str) -> None
 
 
 # ---------------------------------------------------------------- on Spark
-
-
-def write_batches(folder: Path, messages: Sequence[Sent], size: int, first: int = 0) -> None:
-    """Files of so many messages each."""
-    folder.mkdir(exist_ok=True)
-    for number, at in enumerate(range(0, len(messages), size), first):
-        rows = [row_of(each) for each in messages[at : at + size]]
-        beside = folder / f".{number:05}"
-        beside.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-        beside.replace(folder / f"{number:05}.jsonl")
 
 
 def test_of_a_thousand_executions_every_reader_gets_what_is_due(tmp_path: Path, spark: SparkSession) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +22,9 @@ from causet.spark.streams.file_sink import MARK, FileSink, owner_of
 from causet.spark.streams.kafka.sink import KafkaSink
 from tests.helpers.commands import causet, rows_in
 from tests.helpers.kafka import create, publish, read
-from tests.helpers.streams import write_files, write_parquet
+from tests.helpers.streams import dies_after_writing, write_files, write_parquet
 
 SMALL = ["--buckets", 2, "--files-per-batch", 1, "--json"]
-
-
-def dies_after_writing(patch: pytest.MonkeyPatch, which: Callable[[int, Any], bool]) -> None:
-    """A batch is in the sink, and Spark does not know it yet: there the run ends, the first time."""
-    write = FileSink.write
-    left = [True]
-
-    def written(self: FileSink, rows: Any, batch: int) -> None:
-        write(self, rows, batch)
-        if left[0] and which(batch, self):
-            left[0] = False
-            raise BadInput("the run ends here")
-
-    patch.setattr(FileSink, "write", written)
 
 
 def told(*arguments: object) -> dict[str, Any]:

@@ -62,6 +62,13 @@ def _lost(_context: object, _option: object, texts: tuple[str, ...]) -> list[tup
     "every group a reader of its own.  [default: one reader, `all`, of every group]",
 )
 @click.option(
+    "--begin",
+    metavar="front|now|FILE",
+    help="Where readers begin that are new: `now`, after what the other readers of a checkpoint delivered; "
+    "or for a new checkpoint `front`, or the FILE of a cut, from `causet explain --cut`.  [default: front "
+    "for a new checkpoint; else a new reader, or a group that one adds, is refused]",
+)
+@click.option(
     "--by",
     metavar="COLUMN",
     help="Column with the receiver, where messages are numbered per receiver instead of per group.",
@@ -112,6 +119,7 @@ def deliver(
     missing: str,
     patience: str | None,
     readers: str | None,
+    begin: str | None,
     by: str | None,
     parent: str | None,
     lost: list[tuple[str, int]],
@@ -136,6 +144,8 @@ def deliver(
 
     With --readers, each reader gets every message to its groups once, in causal order across all of them;
     what was sent to several groups is in all of them at once. Messages that no reader reads are counted.
+    The list may change from run to run: readers that are new, and groups that are new to a reader, need
+    --begin now; what a reader that was removed still holds is counted.
     Messages that are diverted, and what is not a message or cannot be read, go to SINK-diverted, with the
     problem. Duplicates are delivered once. Run again, the command goes on where it ended, however it ended.
 
@@ -147,6 +157,7 @@ def deliver(
     Examples:
       causet deliver messages.jsonl delivered --missing wait
       causet deliver messages.jsonl delivered --missing wait --readers readers.yaml
+      causet deliver messages.jsonl delivered --missing wait --readers more.yaml --begin now
       causet deliver inbox delivered --missing flag --patience 10m --by tenant --checkpoint state --follow
       causet deliver events delivered --missing divert --patience 1m --parent causationid
       causet deliver packets.jsonl delivered --missing wait --protocol histories --system system.yaml
@@ -158,6 +169,7 @@ def deliver(
         missing=missing,
         patience=patience,
         readers=None if readers is None else read_readers(readers),
+        begin=begin,
         by=by,
         parent=parent,
         horizon=horizon,
@@ -179,6 +191,7 @@ def deliver(
                 result, ("delivered", "flagged", "late", "diverted", "refused", "duplicates", "unread")
             ),
             "blocked": blocked,
+            "removed": [{"reader": reader, "held": held} for reader, held in result.removed.items()],
             "came_elsewhere": [
                 dict(zip(("message", "missed_by", "came_for"), each, strict=True)) for each in elsewhere
             ],
@@ -220,6 +233,8 @@ def _print(
     if result.books.held:
         why = f"; `causet explain --checkpoint {result.checkpoint.folder}` shows for what"
         say(f"{result.books.held:,} still held{f', the oldest waits for {blocked}' if blocked else why}")
+    for reader, held in result.removed.items():
+        say(f"reader {printable(reader)} is not listed any more, and still holds {held:,}")
     for message, _, receiver in elsewhere:
         say(
             f"{message} came, for receiver {receiver}: the numbers seem to run across receivers; leave --by "

@@ -23,6 +23,12 @@ from causet.verdict import exit_code
     help="Checkpoint of a deliver or merge query, running or not: explain why messages are held.",
 )
 @click.option(
+    "--cut",
+    is_flag=True,
+    help="With --checkpoint: write what was delivered to each reader, as JSON, with which another checkpoint "
+    "can begin (`causet deliver --begin FILE`).  [default: explain why messages are held]",
+)
+@click.option(
     "--nearest",
     metavar="N",
     type=click.IntRange(0),
@@ -37,6 +43,7 @@ from causet.verdict import exit_code
 def explain(
     names: tuple[str, ...],
     checkpoint: Path | None,
+    cut: bool,
     nearest: int,
     form: str | None,
     strict: bool,
@@ -53,7 +60,9 @@ def explain(
     with a shortest chain.
 
     With --checkpoint: the messages that the query holds, the oldest first, and what each waits for; or one
-    of them, named process:number or source:number, or by its id where messages have parents.
+    of them, named process:number or source:number, or by its id where messages have parents. With --cut, how
+    far each reader is, for a checkpoint that takes over: processes, and groups that no list of readers names,
+    stand there as digests, since the state does not have their names.
 
     The exit code is 3 if the log has faults: something may be missing then.
 
@@ -63,7 +72,14 @@ def explain(
       causet explain trace.jsonl p1#4 p3#9
       causet explain --checkpoint state
       causet explain --checkpoint state anna:7
+      causet explain --checkpoint state --cut > cut.json
     """
+    if cut:
+        if checkpoint is None or names:
+            raise click.UsageError("--cut goes with --checkpoint DIR, and with nothing else.")
+        from causet.cli.shared.cut import write_cut
+
+        return write_cut(checkpoint, master, conf)
     if checkpoint is not None:
         if len(names) > 1:
             raise click.UsageError("With --checkpoint, name at most one message.")

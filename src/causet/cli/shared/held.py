@@ -51,7 +51,13 @@ def explain_held(
         if count:
             empty = spark.createDataFrame([], schema_from(about["schema"]))
             fixed = about["fixed"]
-            asked = deliver(missing="wait", by=fixed["by"], parent=fixed["parent"], buckets=fixed["buckets"])
+            asked = deliver(
+                missing="wait",
+                by=fixed["by"],
+                parent=fixed["parent"],
+                buckets=fixed["buckets"],
+                readers=about["settings"].get("readers"),
+            )
             assert isinstance(asked, Deliver)
             _, settings, _ = asked.settled(empty)
             every = held_messages(spark, state, settings)

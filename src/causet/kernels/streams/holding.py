@@ -16,8 +16,16 @@ from numba import njit
 
 from causet.delivery import AHEAD
 from causet.kernels.arrays import Array
+from causet.kernels.names import combined
+from causet.kernels.streams.beginning import Counted, of_ranges, ranges, stripped, without
 from causet.kernels.streams.block import Block, Messages, of_messages
-from causet.kernels.streams.delivered import close_holes, delivered_after, forget_islands, is_delivered
+from causet.kernels.streams.delivered import (
+    Delivered,
+    close_holes,
+    delivered_after,
+    forget_islands,
+    is_delivered,
+)
 from causet.kernels.streams.keys import KEY, digests, encoded, stream_keys
 from causet.kernels.streams.marks import Marks, positions
 from causet.kernels.streams.memory import Memory
@@ -236,6 +244,53 @@ class Holding(Memory):
         self.claim_key, self.claim_number = key[keep], number[keep]
         self.claim_since, self.claim_by = since[keep], by[keep]
 
+    # ------------------------------------------------------------ where readers begin
+
+    def count(self, reader: str, group: Array, counted: Counted) -> None:
+        """Count this as delivered to a reader in a group, which is one key."""
+        names = np.unique(counted.process)
+        owner = np.repeat(combined(digests([reader]), group), len(names))
+        stream = self._streams(combined(owner, names), names)[np.searchsorted(names, counted.process)]
+        known, low, high, since = ranges(self._delivered())
+        now = np.full(len(stream), int(self.clock.max(initial=0)))
+        self._set_delivered(
+            of_ranges(
+                np.concatenate([known, stream]),
+                np.concatenate([low, counted.low]),
+                np.concatenate([high, counted.high]),
+                np.concatenate([since, now]),
+                len(self.stream_key),
+            )
+        )
+        np.maximum.at(self.top, stream, counted.high)
+        np.maximum.at(self.closed, stream, counted.closed)
+        self.touched[stream] = self.clock.max(initial=0)
+
+    def take_out(self, places: Array) -> None:
+        """Hold these messages no longer."""
+        self._hold(self._held().taken(np.flatnonzero(~np.isin(self.place, places))))
+
+    def count_again(self, messages: Messages) -> None:
+        """Of these messages, which are not held, no part is delivered: take it back of those of which it is
+        known in all of their groups."""
+        stream, _, _ = self._known(messages)
+        known, owner = self.is_delivered(stream, messages.number), _owners(messages)
+        back = ~_any_of(~known, owner)
+        pairs = np.unique(np.stack([stream[back], messages.number[back]]), axis=1)
+        now = int(self.clock.max(initial=0))
+        self._set_delivered(without(self._delivered(), pairs[0], pairs[1], now))
+
+    def not_known(self, messages: Messages) -> Messages:
+        """The messages that are neither held nor, in all of their groups, delivered; without those of their
+        numbers that are."""
+        stream, _, _ = self._known(messages)
+        known = self.is_delivered(stream, messages.number)
+        here = _any_of(self._is_held(stream, messages.number), _owners(messages))
+        return stripped(messages, known | here)
+
+    def _set_delivered(self, delivered: Delivered) -> None:
+        self.prefix, self.begin, self.low, self.high, self.since = delivered
+
     # ------------------------------------------------------------ what was refused
 
     def note(self, refused: Messages, now: int, forget_before: int | None) -> None:
@@ -317,6 +372,19 @@ def _number_within(receiver: Array, next_index: Array) -> Array:
         index[i] = next_index[receiver[i]]
         next_index[receiver[i]] += 1
     return index
+
+
+def _owners(messages: Messages) -> Array:
+    """For each row which message it is of."""
+    whole = np.ones(len(messages.number), np.int64) if messages.part is None else ~messages.part
+    found: Array = np.cumsum(whole) - 1
+    return found
+
+
+def _any_of(flags: Array, owner: Array) -> Array:
+    """For each row whether one of its message has the flag."""
+    found: Array = np.isin(owner, owner[flags])
+    return found
 
 
 def _as_one(fresh: Array, duplicate: Array, conflict: Array, head: Array) -> tuple[Array, Array, Array]:

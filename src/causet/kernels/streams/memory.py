@@ -68,6 +68,8 @@ class Memory:
     noted_number: Array
     noted_since: Array
     """refused messages"""
+    begun: Array
+    """the number of the last beginning that counts here, if one does"""
     # Held messages, sorted by (stream, number).
     stream: Array
     number: Array
@@ -209,6 +211,9 @@ class Memory:
             batch = reader.read_next_batch()
         columns: dict[str, Any] = {}
         for each in fields(cls):
+            if each.name == "begun" and each.name not in batch.schema.names:  # an earlier release wrote it
+                columns[each.name] = np.empty(0, np.int64)
+                continue
             column = batch.column(each.name)
             if each.name == "receiver_name":
                 columns[each.name] = column[0].as_py()

@@ -20,9 +20,10 @@ from causet.kernels.streams.holding import NOWHERE, Holding, Outcome
 from causet.kernels.streams.keys import KEY, digests, key_of
 from causet.kernels.streams.marks import Marks, Store
 from causet.readers import ALL
+from causet.spark.streams.beginnings.kept import LEFT_ROWS, OWN_ROWS, ROWS
 from causet.spark.streams.messages.links import causes_of, numbers_of, processes_of, receivers_of
 from causet.spark.streams.messages.settings import ADDED, MALFORMED, Settings
-from causet.spark.streams.messages.taken import taken
+from causet.spark.streams.messages.taken import Taken, taken
 from causet.spark.streams.pack import OWN, from_blob
 from causet.spark.streams.state import Segments, named_row
 from causet.status import (
@@ -52,6 +53,7 @@ SELFISH = "depends on itself or on a later message of its source"
 FORGOTTEN = "came too late: it is not known any longer whether it was delivered"
 FAR = f"has a number more than {AHEAD:,} above the others of its source"
 CONFLICT = "has the number of another message of its source, with another id or data"
+LEFT = "came for a reader that does not read its groups any more"
 FLAT = pa.map_(pa.string(), pa.int64())
 """What is missing: process → number."""
 NESTED = pa.map_(pa.string(), FLAT)
@@ -81,15 +83,18 @@ class Bucket:
         tables = [from_blob(blob) for blob in blobs]
         table = pa.concat_tables(tables).combine_chunks() if tables else None
         found = taken(table, settings, self.segments.begin(table))
-        messages = found.messages
-        self._counts["caused"] += int((np.diff(messages.cause_begin) > 0).sum())
+        self._counts["caused"] += int((np.diff(found.messages.cause_begin) > 0).sum())
+        overdue = FAR_BACK
+        if last and settings.patience is not None:
+            overdue = max(now - settings.patience, ended if ended is not None else overdue)
+        yield from self._stepped(found, now, last, overdue)
+
+    def _stepped(self, found: Taken, now: int, last: bool, overdue: int) -> Iterator[pa.Table]:
+        settings, messages = self.settings, found.messages
         self._counts[HEARTBEATS] += found.heartbeats
         before = self.holding.place
         forget_before = now - settings.horizon if last else None
         self.holding.note(found.named, now, forget_before)
-        overdue = FAR_BACK
-        if last and settings.patience is not None:
-            overdue = max(now - settings.patience, ended if ended is not None else overdue)
         outcome = self.holding.step(
             messages,
             self._marks,
@@ -130,6 +135,41 @@ class Bucket:
             rows = self._with_results(outcome)
             yield rows
         self.segments.keep(before, self.holding.place)
+
+    def begin(self, number: int, now: int) -> Iterator[pa.Table]:
+        """Let the beginning count that was written down for bucket `number`, if it does not count already;
+        and give out what leaves."""
+        beginning, holding = self.settings.beginning, self.holding
+        if beginning is None or beginning.number <= holding.begun.max(initial=0):
+            return
+        now = holding.not_before(now)
+        before, removed = holding.place, beginning.places(number)
+        holding.take_out(removed)
+        self.segments.keep(before, holding.place)
+        for reader, group, counted in beginning.counted(number):
+            holding.count(reader, group, counted)
+        for table in beginning.files(number, OWN_ROWS):
+            holding.count_again(taken(table, self.settings, 0).messages)
+        self.was_read(0, -len(removed))
+        for table in beginning.files(number, LEFT_ROWS):
+            self.was_read(0, table.num_rows)
+            self._counts[DIVERTED] += table.num_rows
+            first = self.segments.begin(table)
+            yield _with_problems(
+                self.segments, dict.fromkeys(range(first, first + table.num_rows), LEFT), self.settings
+            )
+        for kind in (OWN_ROWS, ROWS):
+            for table in beginning.files(number, kind):
+                yield from self._joined(table, now)
+        holding.begun = np.array([beginning.number])
+
+    def _joined(self, table: pa.Table, now: int) -> Iterator[pa.Table]:
+        """Take in messages that came before; not what is known of them."""
+        found = taken(table, self.settings, self.segments.begin(table))
+        messages = self.holding.not_known(found.messages)
+        count = len(messages.number) if messages.part is None else int((~messages.part).sum())
+        self.was_read(0, count + len(found.refused))
+        yield from self._stepped(found._replace(messages=messages), now, False, FAR_BACK)
 
     def _with_results(self, outcome: Outcome) -> pa.Table:
         """The rows that leave, with what became of them."""

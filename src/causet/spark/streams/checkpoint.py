@@ -5,6 +5,7 @@
     DIR/spark                Spark's own: offsets, commits, state
     DIR/ends                 times at which the input ended, or may have ended
     DIR/verdicts/BATCH.json  files that a batch leaves out because they cannot be read
+    DIR/beginnings           where readers begin
 
 A checkpoint of another version, command or setting is refused with what to do; Spark itself refuses other
 versions of its own. What is held can be read from it, whether the query runs or not.
@@ -30,6 +31,7 @@ from uuid import uuid4
 
 from causet.errors import BadInput, quote, reason
 from causet.files import unwritable
+from causet.spark.streams.beginnings.kept import Beginnings
 
 try:
     import fcntl
@@ -106,6 +108,10 @@ class Checkpoint:
     def ends(self) -> Path:
         return self.folder / "ends"
 
+    @property
+    def beginnings(self) -> Beginnings:
+        return Beginnings(self.folder / "beginnings")
+
     def look(self, command: str, fixed: Mapping[str, Any]) -> tuple[str, bool]:
         """The name of the query, empty if it has none yet, and whether its first run is still to come;
         BadInput if it was asked something else then. Changes nothing."""
@@ -171,6 +177,7 @@ class Checkpoint:
         for name in ("name", "lock") if self._named else ():
             with suppress(OSError):
                 (self.folder / name).unlink()
+        self.beginnings.withdraw()
         for folder in (self.ends, *self._made):
             with suppress(OSError):
                 folder.rmdir()
@@ -277,6 +284,7 @@ class Checkpoint:
         and the verdicts of batches that are committed."""
         if self.pending() is not None:
             return
+        self.beginnings.prune(self.last_planned())
         committed = max(_numbers(self.spark / "commits"), default=-1)
         ends = sorted(_numbers(self.ends))
         with suppress(OSError):

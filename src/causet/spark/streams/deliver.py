@@ -14,25 +14,26 @@ crash does the same.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from causet.durations import milliseconds
 from causet.envelope import DOMAIN, MOST_SEQUENCE
 from causet.errors import BadInput, quote
-from causet.kernels.streams.holding import Holding
 from causet.readers import ALL, Given, Readers, readers_of
 from causet.spark.columns import quoted
+from causet.spark.streams.beginnings.kept import Beginning
+from causet.spark.streams.beginnings.plan import FRONT
 from causet.spark.streams.books import OBSERVED
-from causet.spark.streams.bucket import COUNTS, Bucket
+from causet.spark.streams.bucket import COUNTS
+from causet.spark.streams.deliverer import NOW, OUT, Deliverer
 from causet.spark.streams.held import how_many_held
 from causet.spark.streams.members.members import Members, members
 from causet.spark.streams.messages.columns import (
@@ -47,7 +48,6 @@ from causet.spark.streams.messages.routes import Route
 from causet.spark.streams.messages.settings import ADDED, NUMBER, RECEIVER, Settings
 from causet.spark.streams.pack import (
     BUCKET,
-    ENDED,
     OWN,
     PACKED,
     ROWS,
@@ -58,21 +58,11 @@ from causet.spark.streams.pack import (
     packed_batch,
 )
 from causet.spark.streams.parquet import Messages, buckets_of
-from causet.spark.streams.state import ROWS_OF_SEGMENT, SEGMENT, Holder, as_blobs, use_rocks
-from causet.status import COPIES, POLICIES, READ, UNREAD, WAIT
+from causet.spark.streams.state import use_rocks
+from causet.status import POLICIES, WAIT
 
 BUCKETS = 64
-CHUNK_BYTES = 1 << 28
-"""Messages that are looked at together."""
 DEFAULT_HORIZON = "1 day"
-OUT = f"{ROWS} binary, held long, oldest long, blocked string, wanted string, missed string, " + ", ".join(
-    f"{name} long" for name in COUNTS
-)
-"""A blob of messages that leave; and about the bucket, in its last row: how many it holds, when the oldest of
-them came, what that waits for (in words and as JSON), a cause that a message left without, and counts."""
-_NOTHING = dict.fromkeys(("held", "oldest", "blocked", "wanted", "missed", *COUNTS))
-NOW = "now"
-"""The time of a batch, in ms."""
 
 
 def deliver(
@@ -89,6 +79,7 @@ def deliver(
     most_bytes: int | None = None,
     ends: DataFrame | None = None,
     readers: Given | DataFrame = None,
+    begin: str | None = None,
     protocol: str | None = None,
     system: str | Path | Mapping[str, Any] | None = None,
 ) -> Deliver | Members:
@@ -107,6 +98,9 @@ def deliver(
         columns `reader` and `group`; or `"each"`, which makes every group a reader of its own. Each reader
         gets the messages to its groups, each once, in causal order across all of these groups. Without it
         there is one reader, `all`, of every group.
+    :param begin: where readers begin that are new to the checkpoint of a query: `"now"`, after what the
+        others delivered; or for a new checkpoint `"front"`, or a file with a cut. A query of your own, with
+        `transform`, begins at the front.
     :param by: the column of the receiver, where messages are numbered per receiver.
     :param horizon: how long to remember causes that were given up, and what was diverted; with `parent`, also
         the ids of delivered messages.
@@ -144,6 +138,7 @@ def deliver(
         most_bytes,
         ends,
         readers_of(_pairs(readers) if isinstance(readers, DataFrame) else readers),
+        begin,
     )
 
 
@@ -174,6 +169,9 @@ class Deliver:
     most_bytes: int | None
     ends: DataFrame | None
     readers: Readers = field(default_factory=Readers)
+    begin: str | None = None
+    beginning: Beginning | None = None
+    """where readers begin, as a query wrote it down"""
 
     command = "deliver"
 
@@ -198,6 +196,11 @@ class Deliver:
         for source, number in self.lost:
             if not 1 <= number <= MOST_SEQUENCE:
                 raise BadInput(f"lost = {source}:{number}: numbers are between 1 and {MOST_SEQUENCE}")
+        if self.begin is not None and (self.by is not None or self.parent is not None):
+            name = "parent" if self.by is None else "by"
+            raise BadInput(
+                f"begin cannot be used with {name} (--begin with --{name}): readers of groups begin"
+            )
         self._milliseconds()
 
     def _milliseconds(self) -> tuple[int | None, int]:
@@ -206,6 +209,11 @@ class Deliver:
         return patience, milliseconds("horizon", self.horizon)
 
     def __call__(self, messages: DataFrame) -> DataFrame:
+        if self.begin not in (None, FRONT):
+            raise BadInput(
+                f"begin = {quote(self.begin)} needs the checkpoint of `causet deliver`; a query of your own "
+                "begins at the front"
+            )
         return self.blobs(messages).rows()
 
     @property
@@ -285,6 +293,7 @@ class Deliver:
             numbers=numbers,
             groups=groups,
             readers=self.readers,
+            beginning=self.beginning,
             grouped=numbers is not None and not is_late(rows, numbers),
         )
         return whole, settings, renamed
@@ -400,45 +409,3 @@ def _with_added(schema: T.StructType, settings: Settings) -> T.StructType:
         ]
     )
     return T.StructType([*kept, *added.fields])
-
-
-# ---------------------------------------------------------------- the operator
-
-
-class Deliverer(Holder):
-    """Holds and releases the messages of one bucket."""
-
-    def __init__(self, settings: Settings, streaming: bool) -> None:
-        super().__init__(settings.fixed)
-        self.settings = settings
-        self.streaming = streaming
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        super().init(handle)
-        self._marks = handle.getMapState("marks", SEGMENT, ROWS_OF_SEGMENT)
-
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        memory, segments = self.load()
-        holding = Holding.empty() if memory is None else Holding.from_bytes(memory)
-        bucket = Bucket(self.settings, holding, segments, self._marks)
-        now, ended = 0, None
-        chunk: list[bytes] = []
-        size = 0
-        for row in rows:
-            now = max(now, row[NOW])
-            bucket.was_read(row[READ], row[COPIES] or 0, row[UNREAD] or 0)
-            if row[ENDED] is not None:
-                ended = max(ended or 0, row[ENDED])
-            if row[ROWS] is not None:
-                chunk.append(row[ROWS])
-                size += len(row[ROWS])
-                if size > CHUNK_BYTES:
-                    for table in bucket.step(chunk, now):
-                        yield from as_blobs(table, **_NOTHING)
-                    chunk, size = [], 0
-        if not self.streaming:
-            ended = now
-        for table in bucket.step(chunk, now, ended, last=True):
-            yield from as_blobs(table, **_NOTHING)
-        yield Row(rows=None, **bucket.report())
-        self.save(bucket.holding.to_bytes(), segments)

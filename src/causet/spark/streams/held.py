@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from causet.kernels.streams.holding import Holding
+from causet.readers import Readers
 from causet.spark.streams.bucket import Links, Wanted
 from causet.spark.streams.merge.memory import NEVER, Memory
 from causet.spark.streams.merge.memory import VERSION as MERGE_VERSION
@@ -59,6 +60,11 @@ def held_messages(spark: SparkSession, checkpoint: Path, settings: Settings) -> 
             yield from _of_bucket(holding, segments, settings)
 
 
+def heads_of(spark: SparkSession, checkpoint: Path) -> dict[int, Holding]:
+    """What the buckets remember."""
+    return dict(_heads(spark, checkpoint))
+
+
 def _heads(spark: SparkSession, checkpoint: Path) -> Iterator[tuple[int, Holding]]:
     for bucket, memory in memories(spark, checkpoint):
         yield bucket, Holding.from_bytes(memory)
@@ -78,9 +84,29 @@ def memories(spark: SparkSession, checkpoint: Path, version: int = VERSION) -> I
 
 
 def _segments(spark: SparkSession, checkpoint: Path, bucket: int) -> dict[int, pa.Table]:
+    return dict(segments_of(spark, checkpoint, bucket))
+
+
+def segments_of(spark: SparkSession, checkpoint: Path, bucket: int) -> Iterator[tuple[int, pa.Table]]:
+    """The rows that a bucket holds, by segments, one after the other."""
     rows = _state(spark, checkpoint, "rows").where(F.col("key.bucket") == bucket)
-    found = rows.select("user_map_key.segment", "user_map_value.rows").collect()
-    return {row["segment"]: from_blob(row["rows"]) for row in found}
+    for row in rows.select("user_map_key.segment", "user_map_value.rows").toLocalIterator():
+        yield row["segment"], from_blob(row["rows"])
+
+
+def held_of_removed(
+    spark: SparkSession, checkpoint: Path, removed: Iterable[str], readers: Readers
+) -> dict[str, int]:
+    """How much is held for readers that are not listed: for those that were removed, and for whom there is
+    something."""
+    listed = {reader for reader, _ in readers.listed}
+    found = dict.fromkeys(removed, 0)
+    for _, holding in _heads(spark, checkpoint):
+        heads = np.bincount(holding.receiver[holding.part == 0], minlength=len(holding.receiver_name))
+        for reader, held in zip(holding.receiver_name, heads.tolist(), strict=True):
+            if held and reader and reader not in listed:
+                found[reader] = found.get(reader, 0) + held
+    return found
 
 
 def _state(spark: SparkSession, checkpoint: Path, name: str) -> Any:

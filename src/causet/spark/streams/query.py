@@ -22,6 +22,7 @@ from pyspark.sql import types as T
 from causet.errors import BadInput, printable
 from causet.spark.columns import quoted
 from causet.spark.start.errors import from_spark
+from causet.spark.streams.beginnings.run import Start
 from causet.spark.streams.books import Books
 from causet.spark.streams.checkpoint import ENDS, Checkpoint
 from causet.spark.streams.deliver import Deliver
@@ -38,7 +39,7 @@ from causet.spark.streams.file_source import (
     schema_of,
     schema_text,
 )
-from causet.spark.streams.held import merge_progress
+from causet.spark.streams.held import held_of_removed, merge_progress
 from causet.spark.streams.json_lines import key_of
 from causet.spark.streams.kafka.client import RETRY, Address
 from causet.spark.streams.kafka.gaps import read_gaps
@@ -103,6 +104,8 @@ class Result:
     """columns of the input that have another name in the sink, because of a column that is added"""
     gaps: list[dict[str, Any]]
     """offsets that this run did not find in the topics any more"""
+    removed: Mapping[str, int] = field(default_factory=dict)
+    """readers that are not listed any more, and how much is held for them"""
 
     def count(self, name: str) -> int:
         return self.progress.counts.get(name, 0)
@@ -121,6 +124,8 @@ class Query:
     target: Target
     begun: Mapping[str, Any] | None
     """what an earlier run wrote down"""
+    start: Start | None
+    """where readers begin, if there are any"""
     progress: Progress = field(default_factory=Progress)
 
     @classmethod
@@ -143,13 +148,14 @@ class Query:
                 if begun is None:
                     check_messages(source)
             target.clean()
+            start = _start(asked.transform, kept, begun)
         except BaseException:
             if fresh:
                 _withdraw(kept, target)
             raise
         schema = schema_from(begun["schema"]) if begun and isinstance(source, Path) else None
         limited = asked.transform.changed({MOST_BYTES: target.most_bytes})
-        return cls(replace(asked, transform=limited), kept, source, form, schema, target, begun)
+        return cls(replace(asked, transform=limited), kept, source, form, schema, target, begun, start)
 
     def messages(self, spark: SparkSession, without: Sequence[str] = ()) -> Messages:
         """The messages as a stream, but for those in some files; from Kafka, also the attributes that the
@@ -188,7 +194,10 @@ class Query:
         transform = self.asked.transform
         if isinstance(transform, Merge) and transform.changed(settings).by_clock:
             ends = ends.mapInArrow(Counted(folder), "ended long")
-        return transform.changed(settings, ends).blobs(messages)
+        found = transform.changed(settings, ends)
+        if isinstance(found, Deliver):
+            found = replace(found, beginning=self.kept.beginnings.counting())
+        return found.blobs(messages)
 
     def run(
         self,
@@ -206,7 +215,9 @@ class Query:
             renamed = {**in_lines, **blobs.renamed}
             about = {"command": transform.command, "checkpoint": str(kept.folder.resolve())}
             self.target.claim(kept.name, {**about, "source": asked.source})
+            waits = False
             if self.begun is None:
+                waits = self._begin(spark, messages)
                 self._settle(columns)
         known = read_gaps(kept.folder)
         held_before = transform.held(spark, kept.spark) if self.begun is not None else 0
@@ -215,12 +226,13 @@ class Query:
         if pending is not None:
             runs.alone(pending, self._settings_of_planned())
         if self.begun is not None:
+            waits = self._begin(spark, messages)
             self._settle(columns)
         kept.prune()
-        if transform.wakes:
+        if transform.wakes or waits:
             kept.wake(now_ms())
         began = now_ms()
-        runs.to_the_end(blobs if pending is None else None)
+        runs.to_the_end(blobs if pending is None and not waits else None)
         if transform.ends_with_input and not asked.follow:
             # A clock counts up to when the run began: of what came later, some may not be read.
             kept.end(began if isinstance(transform, Merge) else now_ms())
@@ -232,7 +244,20 @@ class Query:
         held = transform.held(spark, kept.spark)
         books = Books(held_before, counts, held, len(progress.unreadable))
         read = self.schema.names if self.schema else []
-        return Result(asked, kept, progress, books, read, renamed, gaps)
+        return Result(asked, kept, progress, books, read, renamed, gaps, self._removed(spark))
+
+    def _begin(self, spark: SparkSession, messages: Messages) -> bool:
+        """Write down where readers begin; whether the first batch has to count it."""
+        transform = self.asked.transform
+        if self.start is None or not isinstance(transform, Deliver):
+            return False
+        return self.start.write(spark, transform.settled(messages)[1])
+
+    def _removed(self, spark: SparkSession) -> dict[str, int]:
+        if self.start is None or not self.start.readers.listed:
+            return {}
+        removed = self.start.changes.removed if self.start.changes is not None else ()
+        return held_of_removed(spark, self.kept.spark, removed, self.start.readers)
 
     def _settings_of_planned(self) -> dict[str, Any]:
         """The settings of the batch that an earlier run planned. If that batch is strict, it was written only
@@ -386,6 +411,13 @@ def with_size(rows: DataFrame) -> DataFrame:
     """With the bytes that each row takes as JSON, which is how it goes into a topic."""
     names = [F.col(quoted(name)) for name in rows.columns if not name.startswith(OWN)]
     return rows.withColumn(SIZE, F.octet_length(F.to_json(F.struct(*names))).cast("long"))
+
+
+def _start(transform: Transform, kept: Checkpoint, begun: Mapping[str, Any] | None) -> Start | None:
+    if not isinstance(transform, Deliver):
+        return None
+    settings = None if begun is None else begun["settings"]
+    return Start.checked(kept, transform.readers, transform.begin, settings)
 
 
 def _target(asked: Asked, written_as: str, name: str) -> Target:

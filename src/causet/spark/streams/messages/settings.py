@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 
 from causet.readers import ALL, Readers
+from causet.spark.streams.beginnings.kept import Beginning
 from causet.spark.streams.pack import OWN
 
 ADDED = ("receiver", "index", "status", "waited", "missing", "problem")
@@ -58,6 +59,8 @@ class Settings:
     readers: Readers = field(default_factory=Readers)
     grouped: bool = False
     """whether what is missing is named by group"""
+    beginning: Beginning | None = None
+    """where readers begin, if that may not count yet"""
 
     @property
     def fixed(self) -> str:

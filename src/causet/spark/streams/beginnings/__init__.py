@@ -1,0 +1,1 @@
+"""Where readers begin: written down with the checkpoint, counted in the state, taken along to another one."""
