@@ -104,6 +104,25 @@ def test_a_sender_among_its_targets_has_its_copy_at_once() -> None:
         assert held or result.events[1].process == "p1"
 
 
+def test_what_is_not_merged_is_said_by_true_or_false_and_written_again() -> None:
+    text = """processes: [p1, p2]
+groups: {g: [p1, p2]}
+options: {by_hand: true}
+steps:
+  - {send: a, from: p1, to: [p2], merge: false}
+  - {send: b, from: p1, group: g, merge: false}
+  - {receive: a, at: p2, merge: false}
+  - {receive: b, at: p2}
+"""
+    assert [step.merge for step in parse(text).steps] == [False, False, False, True]
+    assert write_schedule(parse(text)) == text
+    assert parse(text.replace("b, at: p2", "b, at: p2, merge: true")) == parse(text)
+    with pytest.raises(BadInput, match='step 3: field `merge`: true or false is needed, not "no"'):
+        parse(text.replace("a, at: p2, merge: false", 'a, at: p2, merge: "no"'))
+    with pytest.raises(BadInput, match='a lose step has no field "merge"'):
+        parse(text.replace("receive: a", "lose: a"))
+
+
 def test_as_printed_in_H3_the_copy_of_the_sender_travels() -> None:
     schedule = of("{send: a, from: p1, to: [p1, p2]}", "{receive: a, at: p1}")
     result = played(schedule, "histories", "H3")

@@ -75,12 +75,13 @@ def unmet(result: Replay, process: int) -> dict[tuple[Any, int], tuple[Any, ...]
 
 def too_early(result: Replay) -> list[tuple[str, str, str]]:
     """(process, delivered, before) of each violation."""
-    return [(v.process, v.delivered, v.before) for v in judge(result.events, lost=result.lost).violations]
+    verdict = judge(result.events, lost=result.lost, unmerged=result.unmerged)
+    return [(v.process, v.delivered, v.before) for v in verdict.violations]
 
 
 def assert_holds(result: Replay) -> None:
     """Everything is delivered, in causal order."""
-    verdict = judge(result.events)
+    verdict = judge(result.events, unmerged=result.unmerged)
     assert verdict.status == "valid"
     assert not verdict.undelivered
     assert not result.held
@@ -178,7 +179,7 @@ def drawing(row: str, protocol: str, as_printed: Sequence[str]) -> str:
 def _marks(row: str, result: Replay) -> dict[str, str]:
     marks = {}
     deliveries = {(e.process, e.message): e.id for e in result.events if e.kind == "deliver"}
-    for violation in judge(result.events).violations:
+    for violation in judge(result.events, unmerged=result.unmerged).violations:
         marks[deliveries[violation.process, violation.delivered]] = f"before {violation.before}"
     for event in result.events:
         if event.kind == "send" and (row, event.message) in {("H4", "d"), ("H5", "b"), ("H6", "c")}:

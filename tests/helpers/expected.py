@@ -82,6 +82,8 @@ def outcome(schedule: Schedule, protocol: str, *as_printed: str) -> list[str]:
 
 def _step(step: Step, schedule: Schedule) -> str:
     name = "" if step.process is None else schedule.system.name(step.process)
+    if not step.merge:
+        return f"{_step(changed(step, merge=True), schedule)} (not merged)"
     match step.kind:
         case "drain":
             return "drain"
@@ -123,7 +125,12 @@ def _end(result: Replay, protocol: str) -> list[str]:
     lines += ["  stuck: everything has arrived"] if result.stuck else []
     lines += [f"  {line}" for line in result.broken]
     lines += [f"  rounds of the drain: {result.rounds}"] if result.rounds else []
-    verdict = judge(result.events, lost=result.lost, receptions_teach=PROTOCOLS[protocol].hears)
+    verdict = judge(
+        result.events,
+        lost=result.lost,
+        receptions_teach=PROTOCOLS[protocol].hears,
+        unmerged=result.unmerged,
+    )
     return lines + [
         f"  wrong: {v.process} delivered {v.delivered} before {v.before}, by {' → '.join(v.because)}"
         for v in verdict.violations

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from causet.model import Event, System, members
-from causet.protocols import PROTOCOLS, Outcome, Packet, Process, make_options
+from causet.protocols import PROTOCOLS, Outcome, Packet, Process, Protocol, make_options
 
 ROUNDS = 50
 """Rounds of null messages after which `finish` gives up."""
@@ -29,19 +29,21 @@ class Traffic:
 
     def __init__(
         self,
-        protocol: str,
+        protocol: str | type[Protocol],
         system: System,
         seed: int = 0,
         settings: Mapping[str, Any] | None = None,
         as_printed: Sequence[str] = (),
     ) -> None:
-        kind = PROTOCOLS[protocol]
+        kind = PROTOCOLS[protocol] if isinstance(protocol, str) else protocol
         options, _ = make_options(kind, system, settings or {}, as_printed)
         self.random = Random(seed)
         self.system = system
         self.processes = [Process(kind, p, system, options) for p in range(system.size)]
         self.under_way: list[tuple[Packet, int]] = []
         self.events: list[Event] = []
+        self.unmerged: set[tuple[str, str]] = set()
+        """(process, message) of what was sent or received without being merged"""
         self._seq = [0] * system.size
 
     def _happened(self, p: int, kind: str, packet: Packet, to: tuple[str, ...] | None = None) -> None:
@@ -57,19 +59,27 @@ class Traffic:
         for packet in outcome.delivered:
             self._happened(p, "deliver", packet)
 
-    def send(self, p: int, targets: int, group: int = -1) -> Packet:
+    def _leave_out(self, p: int, key: tuple[int, int]) -> None:
+        self.processes[p].protocol.leave_out(key)
+        self.unmerged.add((self.system.name(p), f"{self.system.name(key[0])}:{key[1]}"))
+
+    def send(self, p: int, targets: int, group: int = -1, *, merge: bool = True) -> Packet:
         """Process p sends a message to these targets."""
+        if not merge:
+            self._leave_out(p, (p, self.processes[p].sent + 1))
         outcome = self.processes[p].send(targets, group)
         self._follow(p, outcome)
         return outcome.packets[0]
 
-    def receive(self, *, fifo: bool = False) -> Arrival:
+    def receive(self, *, fifo: bool = False, merge: bool = True) -> Arrival:
         """Any of the packets under way arrives; with `fifo` the oldest of its sender, group and target."""
         position = self.random.randrange(len(self.under_way))
         if fifo:
             links = [(packet.sender, packet.group, target) for packet, target in self.under_way]
             position = links.index(links[position])
         packet, target = self.under_way.pop(position)
+        if not merge:
+            self._leave_out(target, (packet.sender, packet.number))
         self._happened(target, "receive", packet)
         outcome = self.processes[target].receive(packet)
         self._follow(target, outcome)

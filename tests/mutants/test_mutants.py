@@ -23,12 +23,12 @@ from causet.errors import BadStamp
 from causet.holdback import Threshold
 from causet.model import System, named_processes, only
 from causet.protocols import Packet, Process, make_options
-from causet.protocols.base import NOTHING, Learned
+from causet.protocols.base import NOTHING, Learned, Protocol
 from causet.protocols.bounded import Bounded
 from causet.protocols.controls import Fifo
 from causet.protocols.direct import Direct
 from causet.protocols.fast import Fast
-from causet.protocols.histories import Histories
+from causet.protocols.histories import ByHand, Histories
 from causet.protocols.matrix import Matrix
 from causet.protocols.merge import Merge
 from causet.protocols.merge_clock import KnClock, Timestamp
@@ -39,6 +39,7 @@ from causet.protocols.slow import Slow
 from causet.protocols.vector import Vector
 from causet.simulate.replay import replay
 from causet.simulate.schedule import parse, read_schedule
+from tests.helpers.by_hand import check_merges_by_hand
 from tests.helpers.exhibits import ERRATA
 from tests.helpers.mutating import Change, modules
 
@@ -598,6 +599,75 @@ def test_the_variant_neighbours_is_stuck_without_its_copies() -> None:
     for kind, found in ((Fast, False), (TellsNoNeighbours, True)):
         [named] = scopes_for(kind, 3, 3, groups="pairs", settings={"variant": "neighbours"})
         assert ("stuck" in explore(named.scope).findings) == found
+
+
+# Merges by hand (chapter 6 of Rodrigues & Verissimo), which an exploration does not do.
+
+
+class HandMutant(ByHand):
+    """A mutant of the rules of `by_hand`; it takes their place, whatever is printed."""
+
+    @classmethod
+    def variant(cls, options: Any) -> type[Protocol]:
+        return cls
+
+
+class NumbersStandForEarlierOnes(HandMutant):
+    def _R3(self, packet: Packet) -> list[Threshold]:
+        return Histories._R3(self, packet)
+
+    def _R5(self, sender: int, number: int) -> list[Threshold]:
+        return Histories._R5(self, sender, number)
+
+
+class UnitesOverNumbers(HandMutant):
+    def _R63(self, packet: Packet) -> None:
+        Histories._R63(self, packet)
+
+
+class LeavesOutWhatWasReported(HandMutant):
+    def _R7(self, targets: int, C: int) -> bool:
+        return Histories._R7(self, targets, C)
+
+
+class SendsReportWithoutAMerge(HandMutant):
+    def _R62(self, number: int, targets: int) -> None:
+        if (self.me, number) in self.left_out:
+            self._report(targets | only(self.me))
+        super()._R62(number, targets)
+
+
+class MergesWhatIsSent(HandMutant):
+    def _R62(self, number: int, targets: int) -> None:
+        Histories._R62(self, number, targets)
+
+
+class MergesWhatIsDelivered(HandMutant):
+    def deliver(self, packet: Packet) -> Learned:
+        return Histories.deliver(self, packet)
+
+
+class ForgetsWhatItDelivers(HandMutant):
+    def deliver(self, packet: Packet) -> Learned:
+        learned = super().deliver(packet)
+        return NOTHING if packet.key in self.left_out else learned
+
+
+class TakesALowerNumberForADuplicate(HandMutant):
+    in_order = True
+
+
+BY_HAND = System(named_processes(4))
+
+
+def test_unchanged_merges_by_hand_pass() -> None:
+    check_merges_by_hand(HandMutant, BY_HAND, range(80))
+
+
+@pytest.mark.parametrize("kind", HandMutant.__subclasses__(), ids=lambda kind: kind.__name__)
+def test_a_mutant_of_merges_by_hand_is_killed(kind: Any) -> None:
+    with pytest.raises(AssertionError):
+        check_merges_by_hand(kind, BY_HAND, range(80))
 
 
 # The tag of a stamp: one form for each protocol, whatever their number.

@@ -96,6 +96,7 @@ def judge(
     loss_counts: bool = False,
     receptions_teach: bool = False,
     own: Collection[tuple[str, str]] = frozenset(),
+    unmerged: Collection[tuple[str, str]] = frozenset(),
 ) -> Verdict:
     """Judge an execution; its events may stand in any order.
 
@@ -109,11 +110,14 @@ def judge(
     `own` holds the pairs (process, message) of own copies that their senders have not delivered yet: a trace
     does not show them before they are.
 
+    `unmerged` holds the pairs (process, message) of what a process sent or delivered, and did not merge: what
+    it sends afterwards does not come after that.
+
     >>> sent = Event("p1", 1, "send", message="a", to=("p2",))
     >>> judge([sent, Event("p2", 1, "deliver", message="a")]).status
     'valid'
     """
-    run = _Execution(events, receptions_teach, own)
+    run = _Execution(events, receptions_teach, own, unmerged)
     excused = frozenset() if loss_counts else frozenset(lost)
     pasts = run.pasts()
     violations: list[Violation] = []
@@ -172,7 +176,9 @@ class _Execution:
         events: Sequence[Event],
         receptions_teach: bool = False,
         own: Collection[tuple[str, str]] = frozenset(),
+        unmerged: Collection[tuple[str, str]] = frozenset(),
     ) -> None:
+        self.unmerged = frozenset(unmerged)
         self.teaching = ("send", "deliver", "receive") if receptions_teach else ("send", "deliver")
         self.histories = _histories(events)
         self.control = {event.message for event in events if event.control and event.message is not None}
@@ -254,7 +260,7 @@ class _Execution:
             for kind, id in self.traffic(process):
                 if kind == "send":
                     direct[self.index[id]] = known
-                if kind in self.teaching:
+                if kind in self.teaching and (process, id) not in self.unmerged:
                     known |= self.bit(id)
         return direct
 

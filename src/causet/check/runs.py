@@ -91,4 +91,10 @@ def run(
 
 def judged(result: Replay, kind: type[Protocol]) -> Verdict:
     """What the oracle finds in a replay under a protocol."""
-    return judge(result.events, lost=result.lost, receptions_teach=kind.hears, own=result.own)
+    return judge(
+        result.events,
+        lost=result.lost,
+        receptions_teach=kind.hears,
+        own=result.own,
+        unmerged=result.unmerged,
+    )

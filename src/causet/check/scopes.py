@@ -18,6 +18,8 @@ NOT_SEEN = {
     "H4": "the size of histories",
     "H5": "the size of stamps",
     "H6": "the size of stamps",
+    "H8": "merging by hand, which an exploration does not do",
+    "H9": "merging by hand, which an exploration does not do",
     "S3": "matrices of more processes than can be explored",
     "S4": "which k is accepted",
     "M5": "more groups and messages than can be explored",

@@ -296,6 +296,13 @@ class Protocol(ABC):
     def deliver(self, packet: Packet) -> Learned:
         """What delivering teaches."""
 
+    def leave_out(self, key: Key) -> None:
+        """The message of this key, which is sent or received here next, is not merged: what is sent later
+        does not come after it. BadInput if this protocol merges by itself."""
+        raise BadInput(
+            f"{self.name} merges every message; `merge: false` is for histories with `by_hand: true`"
+        )
+
     def explain(self, fact: Fact, least: int, now: int) -> str:
         """In words: what a held message needs when it waits for this threshold."""
         return f"{fact} ≥ {least} (now {now})"

@@ -33,6 +33,13 @@ Corrected by default; `AsPrinted` has the printed rules, each selected by its ro
     H5  C(m) of an own message starts with {s_m}; as printed it starts empty.
     H6  the main text's R6; as printed in the appendix without s_m and with empty starts.
     H7  with R9 on, a process addresses neighbours only; as printed "any destination set".
+
+Incomplete orders (chapter 6): with `by_hand` the application merges. What is sent or delivered without being
+merged joins D, and not H. Then a larger number of a sender is no later message, and what a process was told
+of need not be in its history:
+
+    H8  D has every message, and R6.3 learns nothing from numbers; as printed R5.
+    H9  R7 and R9 are off; as printed they leave out what was reported.
 """
 
 from __future__ import annotations
@@ -42,7 +49,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from causet.errors import BadInput
-from causet.holdback import Fact, Threshold
+from causet.holdback import Fact, Key, Threshold
 from causet.model import Processes, System, only
 from causet.protocols import base
 from causet.protocols.base import Learned, Packet, Promises, Protocol
@@ -62,6 +69,10 @@ class HistoriesOptions(base.Options):
     r7: bool = base.setting(True, "R7: a timestamp leaves out what was reported to all its targets")
     r8: bool = base.setting(True, "R8: the history drops what was reported to all it was addressed to")
     r9: bool = base.setting(True, "R9: separators filter what passes them, where separators are given")
+    by_hand: bool = base.setting(
+        False,
+        "chapter 6: the application merges; a schedule says of which messages it does not (merge: false)",
+    )
 
 
 class Histories(Protocol):
@@ -70,7 +81,7 @@ class Histories(Protocol):
     PROMISES = Promises(early=True)
     counts = "message ids"
     sensible = 256
-    errata = ("H1", "H2", "H3", "H4", "H5", "H6", "H7")
+    errata = ("H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8", "H9")
     Options = HistoriesOptions
 
     def __init__(self, *args: Any) -> None:
@@ -81,6 +92,8 @@ class Histories(Protocol):
 
     @classmethod
     def variant(cls, options: Any) -> type[Protocol]:
+        if options.by_hand:
+            return ByHand
         return AsPrinted if options.as_printed else cls
 
     @classmethod
@@ -299,4 +312,63 @@ class AsPrinted(Histories):
     def explain(self, fact: Fact, least: int, now: int) -> str:
         if fact == ANY:
             return f"any message numbered {least} or more"
+        return super().explain(fact, least, now)
+
+
+class ByHand(AsPrinted):
+    """Chapter 6: what the application does not merge is no cause of what is sent later."""
+
+    in_order = False
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.left_out: frozenset[Key] = frozenset()
+        """what was sent, or is to be delivered, without being merged"""
+        if not self.printed("H9"):
+            self.separators = []
+
+    def leave_out(self, key: Key) -> None:
+        self.left_out |= {key}
+
+    def deliver(self, packet: Packet) -> Learned:
+        if packet.key in self.left_out:
+            return Learned(self._R5(packet.sender, packet.number))
+        return super().deliver(packet)
+
+    def _R3(self, packet: Packet) -> list[Threshold]:
+        needs = super()._R3(packet)
+        return needs if self.printed("H8") else [((s, c), 1) for s, c in needs]
+
+    def _R5(self, sender: int, number: int) -> list[Threshold]:
+        return super()._R5(sender, number) if self.printed("H8") else [((sender, number), 1)]
+
+    def _R62(self, number: int, targets: Processes) -> None:
+        """What is not merged reports nothing: no later message carries it, and what it carried with it."""
+        if (self.me, number) not in self.left_out:
+            super()._R62(number, targets)
+
+    def _R63(self, packet: Packet) -> None:
+        """H8: no union over a sender's later messages, which need not come after its earlier ones."""
+        if self.printed("H8") or self.printed("H6"):
+            super()._R63(packet)
+            return
+        sender = only(packet.sender)
+        self._join(packet.stamp, packet.targets | sender)
+        self._add(packet.sender, packet.number, packet.targets, sender | only(self.me))
+
+    def _R7(self, targets: Processes, C: Processes) -> bool:
+        """H9: whoever was told of a message need not have merged it, so it is told again."""
+        return self.printed("H9") and super()._R7(targets, C)
+
+    def state(self) -> Any:
+        return super().state(), tuple(sorted(self.left_out))
+
+    def load(self, state: Any) -> None:
+        history, left_out = state
+        super().load(history)
+        self.left_out = frozenset(map(tuple, left_out))
+
+    def explain(self, fact: Fact, least: int, now: int) -> str:
+        if isinstance(fact, tuple):
+            return f"{self.system.name(fact[0])}:{fact[1]}, not yet delivered"
         return super().explain(fact, least, now)

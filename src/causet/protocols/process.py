@@ -44,7 +44,7 @@ class Process:
         self.me = me
         self.system = system
         # Wrong printed rules may break the order of a sender, and what comes late is not a duplicate.
-        in_order = kind.in_order and not options.as_printed
+        in_order = kind.variant(options).in_order and not options.as_printed
         self._engine: HoldBack[Packet] = HoldBack(in_order=in_order, capacity=options.capacity)
         self._links: HoldBack[Packet] | None = None
         if kind.fifo_links:

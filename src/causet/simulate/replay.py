@@ -7,6 +7,7 @@ from dataclasses import replace as changed
 from random import Random
 
 from causet.errors import BadInput, quote
+from causet.holdback import Key
 from causet.model import Event, System, members
 from causet.protocols import Options, Outcome, Packet, Process, Protocol
 from causet.simulate.record import Recorder, sent_in
@@ -25,6 +26,8 @@ class Replay:
     """What each message that is still held waits for, in words."""
     own: frozenset[tuple[str, str]]
     """(process, message) of own copies that are still held."""
+    unmerged: frozenset[tuple[str, str]]
+    """(process, message) of what a process sent or received without merging it."""
     under_way: tuple[tuple[str, str], ...]
     """(process, message) of copies that were never received; null messages do not count."""
     lost: frozenset[tuple[str, str]]
@@ -83,6 +86,7 @@ class _Run:
         self._events: list[Event] = []
         self._recorder = Recorder(system, self._events.append, self._name)
         self._lost: set[tuple[str, str]] = set()
+        self._unmerged: set[tuple[str, str]] = set()
         self._refused: list[tuple[str, str]] = []
         self._bears_loss = kind.promises(options).loss
         self._rounds = 0
@@ -116,7 +120,9 @@ class _Run:
 
     def _send(self, step: Step, sender: int) -> None:
         process = self._processes[sender]
-        self._names[sender, process.sent + process.put_off + 1] = step.message
+        number = process.sent + process.put_off + 1
+        self._names[sender, number] = step.message
+        self._merge(step, sender, (sender, number))
         group = -1 if step.group is None else step.group
         self._follow(sender, process.send(step.targets, group), sending=True)
 
@@ -128,6 +134,7 @@ class _Run:
             raise BadInput(f"no copy of {quote(step.message)} is under way to {self._system.name(target)}")
         copy = copies[0]
         if step.kind == "receive":
+            self._merge(step, target, copy.packet.key)
             self._receive(copies.pop(0))
         elif step.kind == "lose":
             copies.pop(0)
@@ -138,6 +145,11 @@ class _Run:
             protocol = self._processes[target].protocol
             stamp = protocol.corrupt_stamp(copy.packet.stamp, Random(step.seed))
             copies[0] = _Copy(copy.sent_at, changed(copy.packet, stamp=stamp), target)
+
+    def _merge(self, step: Step, process: int, key: Key) -> None:
+        if not step.merge:
+            self._processes[process].protocol.leave_out(key)
+            self._unmerged.add((self._system.name(process), step.message))
 
     def _receive(self, copy: _Copy) -> None:
         self._recorder.received(copy.target, copy.packet, self.now)
@@ -191,6 +203,11 @@ class _Run:
                 for p, now in enumerate(self._clocks):
                     self._tick(p, now + 1)
 
+    def _told(self, event: Event) -> Event:
+        """An event of the trace, which says in words what its reader could not know."""
+        apart = event.kind in ("send", "deliver") and (event.process, event.message) in self._unmerged
+        return changed(event, text="not merged") if apart else event
+
     def result(self) -> Replay:
         lines = (line for process in self._processes if process.held() for line in process.waiting())
         names = {
@@ -204,9 +221,10 @@ class _Run:
             if packet.sender == p
         )
         return Replay(
-            tuple(self._events),
+            tuple(map(self._told, self._events)),
             held,
             own,
+            frozenset(self._unmerged),
             tuple(
                 (self._system.name(copy.target), name)
                 for (name, _), copies in self._copies.items()

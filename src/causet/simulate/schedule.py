@@ -37,6 +37,8 @@ class Step:
     group: int | None = None
     now: int = 0
     seed: int = 0
+    merge: bool = True
+    """whether what is sent or received here counts as a cause of what this process sends later"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +97,8 @@ class _Steps:
     """Reads steps one after the other, and knows what was sent and received so far."""
 
     FIELDS: Mapping[str, frozenset[str]] = {
-        "send": frozenset({"from", "to", "group"}),
-        "receive": frozenset({"at"}),
+        "send": frozenset({"from", "to", "group", "merge"}),
+        "receive": frozenset({"at", "merge"}),
         "lose": frozenset({"at"}),
         "duplicate": frozenset({"at"}),
         "tick": frozenset({"at"}),
@@ -201,7 +203,13 @@ class _Steps:
         self._sent[name] = targets
         for target in members(targets):
             self._copies[name, target] = 1
-        return Step("send", name, sender, targets, group)
+        return Step("send", name, sender, targets, group, merge=self._merge(data))
+
+    def _merge(self, data: Mapping[str, Any]) -> bool:
+        found = data.get("merge", True)
+        if not isinstance(found, bool):
+            raise BadInput(f"field `merge`: true or false is needed, not {quote(found)}")
+        return found
 
     def _copy(self, data: Mapping[str, Any], kind: str, change: int) -> Step:
         """A step that concerns one copy of a message; control messages are known only at the replay."""
@@ -221,7 +229,7 @@ class _Steps:
         return Step(kind, name, at)
 
     def _receive(self, data: Mapping[str, Any]) -> Step:
-        return self._copy(data, "receive", -1)
+        return changed(self._copy(data, "receive", -1), merge=self._merge(data))
 
     def _lose(self, data: Mapping[str, Any]) -> Step:
         return self._copy(data, "lose", -1)
@@ -307,7 +315,8 @@ def _inline(value: Any) -> str:
 
 
 def _plain_step(step: Step, system: System) -> Any:
-    at = {} if step.process is None else {"at": system.name(step.process)}
+    at: dict[str, Any] = {} if step.process is None else {"at": system.name(step.process)}
+    merge = {} if step.merge else {"merge": False}
     match step.kind:
         case "drain":
             return "drain"
@@ -317,9 +326,9 @@ def _plain_step(step: Step, system: System) -> Any:
             if step.group is None or own:  # a group alone does not name the sender
                 sent |= {"to": system.names(step.targets)}
             if step.group is None:
-                return sent
+                return sent | merge
             names = [system.groups[part].name for part in system.parts(step.group)]
-            return sent | {"group": names if len(names) > 1 else names[0]}
+            return sent | {"group": names if len(names) > 1 else names[0]} | merge
         case "tick":
             return {"tick": step.now} | at
         case "null":
@@ -330,7 +339,7 @@ def _plain_step(step: Step, system: System) -> Any:
         case "corrupt":
             return {"corrupt": step.message} | at | {"seed": step.seed}
         case _:
-            return {step.kind: step.message} | at
+            return {step.kind: step.message} | at | merge
 
 
 def names_in(schedule: Schedule) -> dict[str, str]:

@@ -123,7 +123,14 @@ def deliver(
     """
     given_up = tuple((str(source), int(number)) for source, number in lost)
     if protocol is not None or system is not None:
-        others = {"patience": patience, "parent": parent, "readers": readers, "lost": given_up, "ends": ends}
+        others = {
+            "patience": patience,
+            "parent": parent,
+            "readers": readers,
+            "lost": given_up,
+            "ends": ends,
+            "begin": begin,
+        }
         return members(protocol, system, missing, by, buckets, most_held, strict, most_bytes, others)
     return Deliver(
         missing,
