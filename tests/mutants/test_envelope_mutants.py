@@ -25,7 +25,7 @@ RULES = [
     ("not 1 <= len(found) <= MOST_DEPS", "False", "a message has a group"),
     ("if most is not None and sum(", "if False and sum(", "a message names so many others at most"),
     ("MOST_DEPS - len(numbers))", "MOST_DEPS)", "its own numbers count"),
-    ("        if not is_text(group):\n", "        if False:\n", "a group in a past is text"),
+    ("        if not is_channel(group):\n", "        if False:\n", "a group in a past is text"),
     (
         "        if not isinstance(numbers, dict) or not numbers:",
         "        if not isinstance(numbers, dict):",
@@ -42,7 +42,7 @@ RULES = [
         "    if type(number) is int or 0 <=",
         "the number of a cut is one",
     ),
-    ("        if domain is not None and not is_text(domain):", "        if False:", "a domain is text"),
+    ("        if domain is not None and not is_group(domain):", "        if False:", "a domain is text"),
     ("    version_of(envelope)\n    process", "    process", "a version is one that can be read"),
 ]
 
