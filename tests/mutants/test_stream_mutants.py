@@ -828,7 +828,9 @@ identities(
     "if self._named and knowledge.process != process:", "if False:", "the file of another run is refused"
 )
 identities(
-    'f"{self.process}:{first}:{numbers[first]}"', 'f"{first}:{numbers[first]}"', "an id names its process"
+    "f\"{self.process}:{f'{group}:{number}'",
+    "f\"{f'{group}:{number}'",
+    "an id names its process",
 )
 identities(
     "process != self.process:\n                news",
@@ -951,8 +953,8 @@ journals(
     "knowledge",
 )
 journals(
-    '            if state["covered"].get(group, {}).get(name, 0) < number:',
-    "            if False:",
+    'if known["covered"].get(group, {}).get(name, 0) < number:',
+    "if False:",
     "a past that is not covered is refused",
     "knowledge",
 )
