@@ -254,60 +254,6 @@ def test_damaged_places_are_refused_and_change_nothing(envelopes: list[dict[str,
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"causalpriority": "02"}, 'causalpriority must be a whole number between .*, not "02"'),
-        ({"causalpriority": True}, "not true"),
-        ({"causalpriority": 2**31}, "not 2147483648"),
-        ({"causalpriority": "-0"}, 'not "-0"'),
-        ({"causalscope": ""}, 'causalscope must be text, not ""'),
-        ({"causalscope": 5}, "causalscope must be text, not 5"),
-        ({"causaldeps": '{"g\\u001f0":{"b":1}}'}, "cannot be the name of a group"),
-        ({"causaldeps": '{"g\\u001f02":{"b":1}}'}, "cannot be the name of a group"),
-        ({"causaldeps": '{"\\u001f2":{"b":1}}'}, "cannot be the name of a group"),
-        ({"causaldeps": '{"g\\u001f2\\u001f2":{"b":1}}'}, "cannot be the name of a group"),
-        ({"causalnumbers": '{"g\\u001f2":1}', "causalgroups": None}, "cannot be the name of a group"),
-        ({"causaldeps": '{"all\\u001f2":{"anna~1":1}}', "causalpriority": 2}, "depends on itself"),
-        ({"causalbypass": True}, "bypasses the order cannot have causalnumbers"),
-        ({"causalbypass": "yes"}, 'causalbypass must be true or false, not "yes"'),
-        ({"causalbypass": 0}, "causalbypass must be true or false, not 0"),
-        ({"causalnumbers": None, "causaldeps": None, "causalpriority": 1}, "must have causalnumbers"),
-        ({"causalnumbers": None, "causaldeps": None, "causalscope": "a"}, "must have causalnumbers"),
-    ],
-)
-def test_a_place_that_nobody_can_have_meant_is_refused(changes: dict[str, Any], said: str) -> None:
-    ben = Stamper("ben", run="1")
-    before = ben.save()
-    with pytest.raises(BadStamp, match=said):
-        ben.saw({**Stamper("anna", run="1").stamp(), **changes})
-    assert ben.save() == before
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"causaldeps": "{}"}, "cannot have causaldeps"),
-        ({"causalcut": 1}, "cannot have causalcut"),
-        ({"sequence": "1"}, "cannot have sequence"),
-        ({"causalpriority": 1}, "cannot have causalpriority"),
-        ({"causalscope": "a"}, "cannot have causalscope"),
-        ({"id": ""}, "must have an id that is text"),
-        ({"causalgroups": "[]"}, "causalgroups must be a list of groups"),
-        ({"causalgroups": '["a\\u001f2"]'}, "causalgroups must be a list of groups"),
-        ({"causalgroups": '["a","a"]'}, "causalgroups must list each group once"),
-        ({"causalgroups": None}, "causalgroups must be JSON text"),
-        ({"source": ""}, "must have a source"),
-        ({"causalversion": 3}, "causalversion must be 1 or 2"),
-    ],
-)
-def test_a_message_past_the_order_that_has_a_part_in_it_is_refused(
-    changes: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(BadStamp, match=said):
-        Stamper("ben").saw({**Stamper("anna", run="1").stamp(bypass=True), **changes})
-
-
-@pytest.mark.parametrize(
     "change",
     [
         {"scopes": []},
