@@ -21,8 +21,7 @@ import pyarrow.parquet as pq
 
 from bench.result import Result, Spoilt
 from bench.streams import BUCKETS, SPREAD, deliver_files, write_stream
-from causet.envelope import pack_frontier
-from causet.frontier import Frontier
+from causet.frontier import Frontier, pack_frontier
 
 CLUSTERS, GROUPS, PROCESSES = 10, 10, 4
 """Groups and processes of a cluster."""

@@ -6,6 +6,9 @@
     causalnumbers   its number in each of them: group → 1, 2, 3, … per process and group
     causaldeps      the frontier of its past: group → process → number (`causet.frontier`)
     causalcut       the largest number of a cut that the sender used or saw
+    causalpriority  how urgent the message is; without it, 0 (`causet.frontier`, incomplete orders)
+    causalscope     the scope within which it is numbered and ordered; without it, that of all that have none
+    causalbypass    true: it has no number and no past, and is delivered at once
     sequence        the number of a message to one group
     causaltime      r + c and r of the ⟨r, c⟩ clock, in ticks of 1 µs; in version 1, of 1 ms
 
@@ -19,25 +22,28 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from causet.errors import BadInput, BadStamp, quote
-from causet.frontier import Stamped
+from causet.frontier import PRIORITY_MARK, Stamped, channel
 from causet.model import is_text
 from causet.rcclock import TICKS_PER_MS, RcTime
 
 TYPE, HEARTBEAT = "causet.message", "causet.heartbeat"
 VERSION_NAME, PROCESS, DOMAIN = "causalversion", "causalprocess", "causaldomain"
 GROUPS, NUMBERS, DEPS, CUT = "causalgroups", "causalnumbers", "causaldeps", "causalcut"
+PRIORITY, SCOPE, BYPASS = "causalpriority", "causalscope", "causalbypass"
 ALL = "all"
 """The group of messages that name none."""
 VERSION = 2
 """Of the envelope's extensions."""
 MOST_SEQUENCE = 2**53 - 1
 """The largest number of a message: whatever reads JSON reads it exactly, and no source sends that many."""
-PACKED_VERSION = 1
-PACKED_FRONTIER = 2
+MOST_URGENT = 2**31 - 1
+"""The largest priority; the smallest is below its opposite: the integers of CloudEvents."""
+_DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,9}", re.ASCII)
 MOST_DEPS = 10_000
 """Numbers that one message names, at most: its own and those of its frontier."""
 
@@ -99,9 +105,11 @@ def numbers_of(envelope: Mapping[str, Any]) -> dict[str, int]:
     ({'orders': 7, 'audit': 2}, {'all': 3})
     """
     text, listed = envelope.get(NUMBERS), envelope.get(GROUPS)
+    if bypasses(envelope):
+        return {}
     if text is None:
         domain = envelope.get(DOMAIN)
-        if domain is not None and not is_text(domain):
+        if domain is not None and not is_group(domain):
             raise BadStamp(f"causaldomain must be text, not {quote(domain)}")
         return {ALL if domain is None else domain: sequence_of(envelope)}
     found = _parsed(NUMBERS, text)
@@ -123,15 +131,100 @@ def numbers_of(envelope: Mapping[str, Any]) -> dict[str, int]:
     return found
 
 
+def is_group(value: object) -> bool:
+    """Whether this can be the name of a group."""
+    return is_text(value) and PRIORITY_MARK not in str(value)
+
+
+def is_channel(value: object) -> bool:
+    """Whether this can be the name of a channel: a group, and after a mark a priority that is not 0."""
+    group, mark, priority = value.partition(PRIORITY_MARK) if isinstance(value, str) else ("", "", "")
+    return is_text(group) and (not mark or _whole(priority) not in (None, 0))
+
+
+def _whole(value: object) -> int | None:
+    """The integer of CloudEvents that this is, or its one way to be written."""
+    number = int(value) if isinstance(value, str) and _DECIMAL.fullmatch(value) else value
+    return number if type(number) is int and -MOST_URGENT - 1 <= number <= MOST_URGENT else None
+
+
+def priority_of(envelope: Mapping[str, Any]) -> int:
+    """How urgent a message is, 0 if it does not say; BadStamp if it is no number.
+
+    >>> priority_of({}), priority_of({"causalpriority": 2}), priority_of({"causalpriority": "-1"})
+    (0, 2, -1)
+    """
+    found = envelope.get(PRIORITY)
+    number = 0 if found is None else _whole(found)
+    if number is None:
+        raise BadStamp(
+            f"causalpriority must be a whole number between -{MOST_URGENT + 1} and {MOST_URGENT}, "
+            f"not {quote(found)}"
+        )
+    return number
+
+
+def scope_of(envelope: Mapping[str, Any]) -> str | None:
+    """The scope within which a message is numbered and ordered; BadStamp if it is no text."""
+    found: str | None = envelope.get(SCOPE)
+    if found is not None and not is_text(found):
+        raise BadStamp(f"causalscope must be text, not {quote(found)}")
+    return found
+
+
+def bypasses(envelope: Mapping[str, Any]) -> bool:
+    """Whether a message bypasses the order; BadStamp if it says so and has a part in it, or does not say
+    where it goes.
+
+    >>> bypasses({}), bypasses({"causalbypass": True, "id": "a", "causalgroups": '["orders"]'})
+    (False, True)
+    """
+    found = envelope.get(BYPASS)
+    if found is None or found is False or found == "false":
+        return False
+    if found is not True and found != "true":
+        raise BadStamp(f"causalbypass must be true or false, not {quote(found)}")
+    for name in (NUMBERS, DEPS, CUT, "sequence", PRIORITY, SCOPE):
+        if envelope.get(name) is not None:
+            raise BadStamp(f"a message that bypasses the order cannot have {name}")
+    if not is_text(envelope.get("id")):
+        raise BadStamp(
+            f"a message that bypasses the order must have an id that is text, not {quote(envelope.get('id'))}"
+        )
+    names = _parsed(GROUPS, envelope.get(GROUPS))
+    if not isinstance(names, list) or not names or not all(map(is_group, names)):
+        raise BadStamp(f"causalgroups must be a list of groups, not {quote(envelope.get(GROUPS))}")
+    if len({*names}) < len(names):
+        raise BadStamp(f"causalgroups must list each group once: {quote(envelope.get(GROUPS))}")
+    return True
+
+
+def channels_of(envelope: Mapping[str, Any]) -> dict[str, int]:
+    """The number of a message in each of its channels; BadStamp if it is invalid. No numbers, if it bypasses
+    the order.
+
+    >>> channels_of({"causalnumbers": '{"orders":7}', "causalpriority": 2})
+    {'orders\\x1f2': 7}
+    """
+    numbers, priority = numbers_of(envelope), priority_of(envelope)
+    if envelope.get(NUMBERS) is None and (priority or envelope.get(SCOPE) is not None):
+        raise BadStamp("a message with a priority or a scope must have causalnumbers")
+    if scope_of(envelope) is not None and cut_of(envelope):
+        raise BadStamp("a message of a scope cannot have causalcut: cuts are of messages without a scope")
+    return {channel(group, priority): number for group, number in numbers.items()}
+
+
 def frontier_of(envelope: Mapping[str, Any]) -> Stamped:
-    """The numbers of a message, and the frontier of its past; BadStamp if they cannot be read, or if the
-    message would be its own cause.
+    """The numbers of a message, and the frontier of its past, by channel, within its scope; BadStamp if they
+    cannot be read, or if the message would be its own cause.
 
     >>> frontier_of({"source": "anna", "sequence": "3", "causaldeps": '{"ben":1}'})
     Stamped(numbers={'all': 3}, past={'all': {'ben': 1}})
     """
     version_of(envelope)
-    process, numbers = process_of(envelope), numbers_of(envelope)
+    process, numbers = process_of(envelope), channels_of(envelope)
+    if not numbers:
+        return Stamped({}, {})
     if envelope.get(NUMBERS) is not None:
         past = _past(envelope.get(DEPS, "{}"), MOST_DEPS - len(numbers))
     else:
@@ -154,11 +247,11 @@ def _past(text: object, most: int) -> dict[str, dict[str, int]]:
 
 
 def check_entries(what: str, entries: dict[Any, Any], most: int | None = None) -> None:
-    """BadStamp if this is no map group → process → number, or one with too many entries."""
+    """BadStamp if this is no map channel → process → number, or one with too many entries."""
     if most is not None and sum(map(len, entries.values())) > most:
         raise BadStamp(f"{what} names more than {MOST_DEPS:,} messages, which is the most")
     for group, numbers in entries.items():
-        if not is_text(group):
+        if not is_channel(group):
             raise BadStamp(f"{what}: {quote(group)} cannot be the name of a group")
         if not isinstance(numbers, dict) or not numbers:
             raise BadStamp(f"{what}: group {quote(group)} must have entries, not {quote(numbers)}")
@@ -167,7 +260,7 @@ def check_entries(what: str, entries: dict[Any, Any], most: int | None = None) -
 
 def _check_numbers(what: str, numbers: Mapping[Any, Any], kind: str) -> None:
     for name, number in numbers.items():
-        if not is_text(name):
+        if not (is_group if kind == "group" else is_text)(name):
             raise BadStamp(f"{what}: {quote(name)} cannot be the name of a {kind}")
         if type(number) is not int or not 1 <= number <= MOST_SEQUENCE:
             raise BadStamp(f"{what}: the number of {quote(name)} cannot be {quote(number)}")
@@ -289,43 +382,6 @@ def _ordered(value: Any) -> Any:
     return {name: _ordered(value[name]) for name in names}
 
 
-def pack_deps(deps: Mapping[str, int]) -> bytes:
-    """A map process → number as the bytes of the column `deps`: a version, then for each cause its number (8
-    bytes), the length of its name (2) and the name in UTF-8, little-endian, by name.
-
-    >>> pack_deps({"p2": 3}).hex(" ")
-    '01 03 00 00 00 00 00 00 00 02 00 70 32'
-    """
-    return bytes([PACKED_VERSION]) + _packed(deps)
-
-
-def pack_frontier(past: Entries) -> bytes:
-    """A map group → process → number as the bytes of the column `deps`: a version, then for each group the
-    length of its name (2 bytes), the name in UTF-8, the count of its entries (4), and the entries as
-    `pack_deps` writes them; little-endian, by name. Equal pasts have equal bytes.
-
-    >>> pack_frontier({"g": {"p2": 3}}).hex(" ")
-    '02 01 00 67 01 00 00 00 03 00 00 00 00 00 00 00 02 00 70 32'
-    """
-    packed = bytearray([PACKED_FRONTIER])
-    for group, entries in sorted(past.items()):
-        if entries:
-            packed += _packed_name(group, "group") + len(entries).to_bytes(4, "little") + _packed(entries)
-    return bytes(packed)
-
-
-def _packed(entries: Numbers) -> bytes:
-    names = sorted(entries)
-    return b"".join(entries[name].to_bytes(8, "little") + _packed_name(name, "process") for name in names)
-
-
-def _packed_name(name: str, what: str) -> bytes:
-    raw = name.encode()
-    if len(raw) >= 2**16:
-        raise BadInput(f"the name of a {what} is too long: {quote(name)}")
-    return len(raw).to_bytes(2, "little") + raw
-
-
 # The Kafka binding: structured mode is the envelope as JSON.
 
 
@@ -348,7 +404,7 @@ def to_binary(envelope: Mapping[str, Any]) -> tuple[list[tuple[str, bytes]], byt
 
 def _header(name: str, value: object) -> bytes:
     try:
-        return str(value).encode()
+        return (str(value).lower() if isinstance(value, bool) else str(value)).encode()
     except UnicodeEncodeError:
         raise BadInput(f"the attribute {name} must be text, not {quote(value)}") from None
 
@@ -369,10 +425,14 @@ def from_binary(headers: Iterable[tuple[str, bytes]], value: bytes | None) -> di
                 envelope["datacontenttype" if name == "content-type" else name[3:]] = raw.decode()
             except UnicodeDecodeError:
                 raise BadStamp(f"header {name} is not UTF-8 text") from None
-    if envelope.get(VERSION_NAME) == str(VERSION):  # headers are text, and these two are numbers
+    if envelope.get(VERSION_NAME) == str(VERSION):  # headers are text, and these are not
         envelope[VERSION_NAME] = VERSION
     if CUT in envelope:
         envelope[CUT] = cut_of(envelope)
+    if PRIORITY in envelope:
+        envelope[PRIORITY] = priority_of(envelope)
+    if envelope.get(BYPASS) in ("true", "false"):
+        envelope[BYPASS] = envelope[BYPASS] == "true"
     if not envelope.get("source") or not envelope.get("id"):
         raise BadStamp("a message in binary mode must have the headers ce_source and ce_id")
     if value is not None:

@@ -31,6 +31,14 @@ with every message of somebody who has not: entries would pile up, for every run
 Without cuts, K has every group that was ever in the past. A cut of what all known readers have delivered
 delays none of them; a reader that nobody knew of waits for it, and so is not too early.
 
+Incomplete orders. A message can have a priority, 0 if it has none; a larger number is more urgent. Then what
+is numbered is a *channel*, a group and a priority, and in all of the above a channel stands for a group. A
+message carries what is known of all channels, and of these a reader looks at those of the groups that it
+reads, and of the message's own priority or a higher one (`Channels`): it waits for nothing that is less
+urgent. So a process may deliver a message before a less urgent one in its past. What it sends next comes
+after both, and its own copy of that waits, like everybody's. Messages of different scopes are apart: each
+scope has a `Frontier` of its own.
+
     >>> shop, bank = Frontier("shop"), Frontier("bank")
     >>> order = shop.stamp(["orders"])
     >>> bank.saw("shop", *order)
@@ -50,6 +58,12 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from causet.errors import BadInput, quote
+
+PACKED_VERSION = 1
+PACKED_FRONTIER = 2
+PRIORITY_MARK = "\x1f"
+"""Stands between the group and the priority in the name of a channel; no group has it."""
 Group = TypeVar("Group")
 Process = TypeVar("Process")
 
@@ -189,3 +203,84 @@ def needs_of(
         if group in reads:
             for p, n in entries.items():
                 yield (p, group), n
+
+
+# Channels.
+
+
+def channel(group: str, priority: int = 0) -> str:
+    """The name of a channel: without a priority, that of its group.
+
+    >>> channel("orders"), channel("orders", 2)
+    ('orders', 'orders\\x1f2')
+    """
+    return f"{group}{PRIORITY_MARK}{priority}" if priority else group
+
+
+def parts_of(channel: str) -> tuple[str, int]:
+    """The group and the priority of a channel.
+
+    >>> parts_of("orders"), parts_of(channel("orders", -2))
+    (('orders', 0), ('orders', -2))
+    """
+    group, mark, priority = channel.partition(PRIORITY_MARK)
+    return group, int(priority) if mark else 0
+
+
+class Channels:
+    """What a reader of these groups looks at, for a message of this priority: with `needs` and `needs_of`.
+
+    >>> bank = Stamped({"payments": 1}, {"orders": {"shop": 4}, channel("orders", 2): {"shop": 1}})
+    >>> list(needs("bank", *bank, reads=Channels({"orders"}, priority=1))) == [(("shop", "orders\\x1f2"), 1)]
+    True
+    """
+
+    __slots__ = ("groups", "priority")
+
+    def __init__(self, groups: Container[str], priority: int = 0) -> None:
+        self.groups = groups
+        self.priority = priority
+
+    def __contains__(self, channel: object) -> bool:
+        group, priority = parts_of(str(channel))
+        return priority >= self.priority and group in self.groups
+
+
+# Packed.
+
+
+def pack_deps(deps: Mapping[str, int]) -> bytes:
+    """A map process → number as the bytes of the column `deps`: a version, then for each cause its number (8
+    bytes), the length of its name (2) and the name in UTF-8, little-endian, by name.
+
+    >>> pack_deps({"p2": 3}).hex(" ")
+    '01 03 00 00 00 00 00 00 00 02 00 70 32'
+    """
+    return bytes([PACKED_VERSION]) + _packed(deps)
+
+
+def pack_frontier(past: Mapping[str, Mapping[str, int]]) -> bytes:
+    """A map group → process → number as the bytes of the column `deps`: a version, then for each group the
+    length of its name (2 bytes), the name in UTF-8, the count of its entries (4), and the entries as
+    `pack_deps` writes them; little-endian, by name. Equal pasts have equal bytes.
+
+    >>> pack_frontier({"g": {"p2": 3}}).hex(" ")
+    '02 01 00 67 01 00 00 00 03 00 00 00 00 00 00 00 02 00 70 32'
+    """
+    packed = bytearray([PACKED_FRONTIER])
+    for group, entries in sorted(past.items()):
+        if entries:
+            packed += _packed_name(group, "group") + len(entries).to_bytes(4, "little") + _packed(entries)
+    return bytes(packed)
+
+
+def _packed(entries: Mapping[str, int]) -> bytes:
+    names = sorted(entries)
+    return b"".join(entries[name].to_bytes(8, "little") + _packed_name(name, "process") for name in names)
+
+
+def _packed_name(name: str, what: str) -> bytes:
+    raw = name.encode()
+    if len(raw) >= 2**16:
+        raise BadInput(f"the name of a {what} is too long: {quote(name)}")
+    return len(raw).to_bytes(2, "little") + raw

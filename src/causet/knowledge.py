@@ -7,8 +7,14 @@ The first line is a state; every further one is something that happened:
                                               tell; with it if it stands there anew, because it was not sent
     {"sent": [group, number]}                 it was sent to all of its groups
     {"saw": [process, numbers, entries]}      of a message the part that is news
+    {"sent": [group, number, scope]}          the same of messages of a scope
+    {"saw": [process, numbers, entries, scope]}
+    {"sent": [id]}                            and of a message that bypasses the order
     {"stable": {"number": …, "groups": {…}}}  of a cut the part that is news
     {"cut": number}, {"rc": time}             the largest ones that were read; also beside others
+
+In the place of a group stands a channel, where a message has a priority. What is known of scopes stands in
+the state as `scopes`: scope → frontier and covered; it is absent where there are none.
 
 A stamper does what happens by the line that it writes, so that one that begins again knows the same. Lines of
 version 1 and 2 are taken over: a stamper had one group then, its domain, and in version 1 times in ms.
@@ -24,12 +30,14 @@ from causet.envelope import (
     DEPS,
     MOST_SEQUENCE,
     canonical,
+    channels_of,
     check_entries,
     cut_of,
     frontier_of,
-    numbers_of,
+    is_channel,
     process_of,
     read_cut,
+    scope_of,
     time_of,
 )
 from causet.errors import BadInput, BadStamp, quote
@@ -39,6 +47,9 @@ from causet.journal import record_of
 from causet.model import is_text
 from causet.rcclock import FAR, TICKS_PER_MS
 
+Key = tuple[str] | tuple[str, int] | tuple[str, int, str]
+"""The first channel of a message, in the order of their names, its number there, and its scope if it has one;
+or the id of a message that bypasses the order."""
 VERSION = 3
 """Of saved stampers and of their files."""
 Line = Mapping[str, Any]
@@ -52,26 +63,39 @@ class Knowledge:
         self.process = process
         self.to = to
         self.known: Frontier[str, str] = Frontier(process)
+        """of messages without a scope"""
+        self.scopes: dict[str, Frontier[str, str]] = {}
+        """of those of each scope"""
         self.cut = 0
         """the largest number of a cut that was used or seen"""
         self.used = 0
         """that of the largest one that was used"""
-        self.unsent: dict[tuple[str, int], dict[str, Any]] = {}
-        """by the first group, in the order of their names, and the number there"""
+        self.unsent: dict[Key, dict[str, Any]] = {}
         self.keeps = False
         """whether what was not sent is kept"""
         self.rc: int | None = None
         """the largest r + c that is known"""
         self._old: Callable[[Line], dict[str, Any]] | None = None
 
+    def known_in(self, scope: str | None) -> Frontier[str, str]:
+        """What is known of the messages of a scope."""
+        if scope is None:
+            return self.known
+        return self.scopes.setdefault(scope, Frontier(self.process))
+
     @property
     def numbers(self) -> dict[str, int]:
-        """group → the number of the last message there"""
+        """channel → the number of the last message there, without a scope"""
         covered = self.known.covered
         return {group: mine[self.process] for group, mine in covered.items() if self.process in mine}
 
     def state(self) -> dict[str, Any]:
         """The first line: everything but what was not sent."""
+        scopes = {
+            scope: {"frontier": known.frontier, "covered": known.covered}
+            for scope, known in self.scopes.items()
+            if known.covered
+        }
         return {
             "version": VERSION,
             "source": self.source,
@@ -82,6 +106,7 @@ class Knowledge:
             "cut": self.cut,
             "used": self.used,
             "rc": self.rc,
+            **({"scopes": scopes} if scopes else {}),
         }
 
     def kept(self) -> list[dict[str, Any]]:
@@ -91,11 +116,16 @@ class Knowledge:
     def load(self, state: Line) -> None:
         """Begin with a state that was checked."""
         self.source, self.process = state["source"], state["process"]
-        self.known = Frontier(self.process)
-        self.known.frontier = {group: dict(entries) for group, entries in state["frontier"].items()}
-        self.known.covered = {group: dict(entries) for group, entries in state["covered"].items()}
+        self.known = self._loaded(state)
+        self.scopes = {scope: self._loaded(known) for scope, known in state.get("scopes", {}).items()}
         self.cut, self.used, self.rc = state["cut"], state["used"], state.get("rc")
         self.unsent = {}
+
+    def _loaded(self, state: Line) -> Frontier[str, str]:
+        known: Frontier[str, str] = Frontier(self.process)
+        known.frontier = {group: dict(entries) for group, entries in state["frontier"].items()}
+        known.covered = {group: dict(entries) for group, entries in state["covered"].items()}
+        return known
 
     def read(self, record: dict[str, Any], first: bool) -> None:
         """A line of a file, of any version; BadInput or BadStamp if it is none, or does not follow."""
@@ -116,7 +146,8 @@ class Knowledge:
         elif "sent" in line:
             self.unsent.pop(tuple(line["sent"]), None)
         elif "saw" in line:
-            self.known.saw(*line["saw"])
+            process, numbers, past, *scope = line["saw"]
+            self.known_in(*scope or [None]).saw(process, numbers, past)
         elif "stable" in line:
             number, groups = read_cut(line["stable"])
             self.known.stable(groups)
@@ -125,11 +156,11 @@ class Knowledge:
         self.cut = max(line.get("cut", 0), self.cut)
         self.knows_time(line.get("rc"))
 
-    def stamped(self, envelope: dict[str, Any], numbers: Mapping[str, int]) -> None:
-        """The next message, which has these numbers."""
-        self.known.stamp(numbers)
+    def stamped(self, envelope: dict[str, Any]) -> None:
+        """The next message."""
+        self.known_in(scope_of(envelope)).stamp(channels_of(envelope))
         if self.keeps:
-            self.unsent[key_of(numbers)] = envelope
+            self.unsent[key_of(envelope)] = envelope
 
     def knows_time(self, rc: int | None) -> None:
         """Kept even without a clock: a later stamper of this file may have one."""
@@ -137,27 +168,31 @@ class Knowledge:
             self.rc = max(rc, self.rc or 0)
 
     def _stamped(self, envelope: dict[str, Any]) -> None:
-        process, numbers, when = process_of(envelope), numbers_of(envelope), time_of(envelope)
+        process, numbers, when = process_of(envelope), channels_of(envelope), time_of(envelope)
         if process != self.process:
             raise BadInput(f"a message of {quote(process)}, not of {quote(self.process)}")
         if DEPS in envelope:
             frontier_of(envelope)
-        following = {group: self.known.next_number(group) for group in numbers}
+        known = self.known_in(scope_of(envelope))
+        following = {group: known.next_number(group) for group in numbers}
         if numbers == following:
-            if DEPS not in envelope:
-                envelope = {**envelope, DEPS: canonical(self.known.frontier)}
-            self.stamped(envelope, numbers)
+            if DEPS not in envelope and numbers:
+                envelope = {**envelope, DEPS: canonical(known.frontier)}
+            self.stamped(envelope)
         elif DEPS not in envelope or any(number >= following[group] for group, number in numbers.items()):
             raise BadInput(f"a message with the numbers {quote(numbers)} does not follow those before it")
         else:
-            self.unsent[key_of(numbers)] = envelope
+            self.unsent[key_of(envelope)] = envelope
         self.cut = max(cut_of(envelope), self.cut)
         self.knows_time(when.rc if when is not None else None)
 
 
-def key_of(numbers: Mapping[str, int]) -> tuple[str, int]:
+def key_of(envelope: Mapping[str, Any]) -> Key:
     """What a message of a process is known by."""
-    return min(numbers.items())
+    numbers, scope = channels_of(envelope), scope_of(envelope)
+    if not numbers:
+        return (envelope["id"],)
+    return min(numbers.items()) if scope is None else (*min(numbers.items()), scope)
 
 
 # What is read.
@@ -243,10 +278,11 @@ def _check_state(state: Line) -> None:
         raise BadInput(f"{quote(process)} is no process of source {quote(source)}")
     if state["used"] > state["cut"]:
         raise BadInput(f'"used" is {state["used"]}, and "cut" has less')
-    for group, entries in state["frontier"].items():
-        for name, number in entries.items():
-            if state["covered"].get(group, {}).get(name, 0) < number:
-                raise BadInput(f'"frontier" has {quote(name)} in {quote(group)}, and "covered" has less')
+    for known in (state, *state.get("scopes", {}).values()):
+        for group, entries in known["frontier"].items():
+            for name, number in entries.items():
+                if known["covered"].get(group, {}).get(name, 0) < number:
+                    raise BadInput(f'"frontier" has {quote(name)} in {quote(group)}, and "covered" has less')
 
 
 def _check_fields(line: Line) -> None:
@@ -265,6 +301,10 @@ def _are_numbers(value: object) -> bool:
     return isinstance(value, dict) and all(is_text(name) and _is_number(n) for name, n in value.items())
 
 
+def _are_channels(value: object) -> bool:
+    return _are_numbers(value) and isinstance(value, dict) and all(map(is_channel, value))
+
+
 def _are_entries(value: object) -> bool:
     """Whether this is a map group → process → number."""
     if not isinstance(value, dict):
@@ -277,14 +317,28 @@ def _are_entries(value: object) -> bool:
 
 
 def _is_seen(value: object) -> bool:
-    """A process, its numbers and the entries."""
-    if not isinstance(value, list) or len(value) != 3:
+    """A process, its numbers and the entries, and perhaps a scope."""
+    if not isinstance(value, list) or len(value) not in (3, 4) or not all(map(is_text, value[3:])):
         return False
-    return is_text(value[0]) and _are_numbers(value[1]) and _are_entries(value[2])
+    return is_text(value[0]) and _are_channels(value[1]) and _are_entries(value[2])
 
 
 def _is_sent(value: object) -> bool:
-    return isinstance(value, list) and len(value) == 2 and is_text(value[0]) and _is_number(value[1])
+    """A `Key`."""
+    if not isinstance(value, list) or not 1 <= len(value) <= 3 or not is_text(value[0]):
+        return False
+    return all(map(_is_number, value[1:2])) and all(map(is_text, value[2:]))
+
+
+def _are_scopes(value: object) -> bool:
+    """Whether this is a map scope → frontier and covered."""
+    return isinstance(value, dict) and all(
+        is_text(scope)
+        and isinstance(known, dict)
+        and known.keys() == {"frontier", "covered"}
+        and all(map(_are_entries, known.values()))
+        for scope, known in value.items()
+    )
 
 
 def _is_cut(value: object) -> bool:
@@ -309,6 +363,7 @@ FIELDS: dict[str, Callable[[Any], bool]] = {
     "to": _is_address,
     "frontier": _are_entries,
     "covered": _are_entries,
+    "scopes": _are_scopes,
     "used": partial(_is_number, least=0),
     "stamped": lambda value: isinstance(value, dict),
     "sent": _is_sent,

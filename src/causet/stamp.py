@@ -34,6 +34,7 @@ from typing import Any
 
 from causet.envelope import (
     ALL,
+    BYPASS,
     CUT,
     DEPS,
     DOMAIN,
@@ -42,21 +43,23 @@ from causet.envelope import (
     MOST_DEPS,
     MOST_SEQUENCE,
     NUMBERS,
-    PACKED_FRONTIER,
-    PACKED_VERSION,
+    PRIORITY,
     PROCESS,
+    SCOPE,
     TYPE,
     VERSION_NAME,
+    bypasses,
     canonical,
+    channels_of,
     cut_of,
     deps_of,
     from_binary,
     frontier_of,
     numbers_of,
-    pack_deps,
-    pack_frontier,
+    priority_of,
     process_of,
     read_cut,
+    scope_of,
     sequence_of,
     tick_of,
     time_of,
@@ -64,7 +67,8 @@ from causet.envelope import (
 )
 from causet.envelope import VERSION as ENVELOPE_VERSION
 from causet.errors import BadInput, BadStamp, quote
-from causet.given import Address, check_data, checked_attributes, groups_of
+from causet.frontier import PACKED_FRONTIER, PACKED_VERSION, channel, pack_deps, pack_frontier
+from causet.given import Address, Place, check_data, checked_attributes, groups_of, place_of
 from causet.identity import identity, new_run
 from causet.journal import Journal
 from causet.knowledge import Knowledge, Line, key_of, saved_state
@@ -72,18 +76,23 @@ from causet.model import is_text
 from causet.rcclock import ClockJumped, RcClock, RcTime
 
 __all__ = [
+    "BYPASS",
     "DOMAIN",
     "HEARTBEAT",
     "MOST_DEPS",
     "MOST_SEQUENCE",
     "PACKED_FRONTIER",
     "PACKED_VERSION",
+    "PRIORITY",
+    "SCOPE",
     "TYPE",
     "ClockJumped",
     "RcClock",
     "RcTime",
     "Stamper",
+    "bypasses",
     "canonical",
+    "channels_of",
     "cut_of",
     "deps_of",
     "from_binary",
@@ -91,7 +100,9 @@ __all__ = [
     "numbers_of",
     "pack_deps",
     "pack_frontier",
+    "priority_of",
     "process_of",
+    "scope_of",
     "sequence_of",
     "time_of",
     "to_binary",
@@ -178,7 +189,7 @@ class Stamper:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """group → the number of the last message there"""
+        """group → the number of the last message there, without a scope; or channel, with a priority"""
         return self._knowledge.numbers
 
     def close(self) -> None:
@@ -199,37 +210,44 @@ class Stamper:
         """Envelopes that `sent` was never called for, in their order; only kept with a file."""
         return list(self._knowledge.unsent.values())
 
-    def stamp(self, data: Any = None, to: Address | None = None, **attributes: str) -> dict[str, Any]:
+    def stamp(
+        self,
+        data: Any = None,
+        to: Address | None = None,
+        *,
+        priority: int = 0,
+        scope: str | None = None,
+        bypass: bool = False,
+        **attributes: str,
+    ) -> dict[str, Any]:
         """The envelope of the next message: `data` is anything that JSON can hold, or bytes; `to` is the
         group or the list of groups that it goes to, if not those of the stamper; `attributes` are further
-        attributes of the CloudEvent, such as `type` or `subject`."""
+        attributes of the CloudEvent, such as `type` or `subject`. A message waits for what has its own
+        `priority` or a higher one and its own `scope`; with `bypass` for nothing, and nothing for it."""
         check_data(data)
         given = checked_attributes(attributes)
+        place = place_of(priority, scope, bypass)
         groups = self.to if to is None else groups_of(to)
         with self._lock:
-            return self._stamped(data, groups, given)
+            return self._stamped(data, groups, place, given)
 
-    def _stamped(self, data: Any, groups: tuple[str, ...], attributes: dict[str, str]) -> dict[str, Any]:
-        numbers, past = self._knowledge.known.next(groups)
-        self._check_numbers(numbers, past)
+    def _stamped(
+        self, data: Any, groups: tuple[str, ...], place: Place, attributes: dict[str, str]
+    ) -> dict[str, Any]:
+        ordered = {} if place.bypass else self._ordered(groups, place)
         self._check_open()
-        first = groups[0]
         envelope: dict[str, Any] = {
             "specversion": "1.0",
-            "id": attributes.pop("id", f"{self.process}:{first}:{numbers[first]}"),
+            "id": attributes.pop("id", "") or self._id(groups[0], place, ordered),
             "source": self.source,
             "type": attributes.pop("type", TYPE),
             **attributes,
             **self._about(),
+            **place.attributes,
             GROUPS: canonical(groups),
-            NUMBERS: canonical(numbers),
-            DEPS: canonical(past),
+            **ordered,
         }
-        if len(groups) == 1:
-            envelope["sequence"] = f"{numbers[first]:020}"
-        if self._knowledge.cut:
-            envelope[CUT] = self._knowledge.cut
-        if self.clock is not None:
+        if self.clock is not None and not place.bypass:
             envelope["causaltime"] = str(self.clock.event())
         if isinstance(data, bytes | bytearray):
             envelope["data_base64"] = base64.b64encode(data).decode()
@@ -237,9 +255,30 @@ class Stamper:
             envelope["data"] = data
         if self._journal is not None:
             self._journal.append({"stamped": {name: envelope[name] for name in envelope if name != DEPS}})
-        self._knowledge.stamped(envelope, numbers)
+        self._knowledge.stamped(envelope)
         self._tidy()
         return envelope
+
+    def _ordered(self, groups: tuple[str, ...], place: Place) -> dict[str, Any]:
+        """The attributes that give the next message its place in the order."""
+        known = self._knowledge.known_in(place.scope)
+        numbered, past = known.next(channel(group, place.priority) for group in groups)
+        numbers = dict(zip(groups, numbered.values(), strict=True))
+        self._check_numbers(numbers, past)
+        found: dict[str, Any] = {NUMBERS: canonical(numbers), DEPS: canonical(past)}
+        if len(groups) == 1:
+            found["sequence"] = f"{numbers[groups[0]]:020}"
+        if self._knowledge.cut and place.scope is None:
+            found[CUT] = self._knowledge.cut
+        return found
+
+    def _id(self, group: str, place: Place, ordered: Mapping[str, Any]) -> str:
+        """An id that no other message of this process has."""
+        if place.bypass:
+            return f"{self.process}:bypass:{new_run()}"
+        number = json.loads(ordered[NUMBERS])[group]
+        where = json.dumps([place.scope, group, place.priority, number], ensure_ascii=False)
+        return f"{self.process}:{f'{group}:{number}' if place == Place() else where}"
 
     def _check_numbers(self, numbers: Mapping[str, int], past: Mapping[str, Mapping[str, int]]) -> None:
         for group, number in numbers.items():
@@ -272,7 +311,7 @@ class Stamper:
     def sent(self, envelope: Mapping[str, Any]) -> None:
         """The broker has this message, in all of its groups: no need to keep it for a restart."""
         _check_envelope(envelope)
-        process, key = process_of(envelope), key_of(numbers_of(envelope))
+        process, key = process_of(envelope), key_of(envelope)
         if process != self.process:
             raise BadInput(f"a message of {quote(process)} is not one that {quote(self.process)} has sent")
         with self._lock:
@@ -284,7 +323,7 @@ class Stamper:
 
         Messages must be delivered in causal order: then the frontier of a group has exactly the messages that
         no other delivered one covers. BadStamp if the envelope is damaged; nothing is changed then. Of a
-        message of one's own, nothing is new.
+        message of one's own, and of one that bypasses the order, nothing is new.
         """
         _check_envelope(envelope)
         process, when, tick, cut = (
@@ -294,6 +333,9 @@ class Stamper:
             cut_of(envelope),
         )
         stamped = None if envelope.get("type") == HEARTBEAT else frontier_of(envelope)
+        scope = scope_of(envelope)
+        if bypasses(envelope):
+            return
         with self._lock:
             self._check_open()
             line: dict[str, Any] = {}
@@ -303,9 +345,9 @@ class Stamper:
             if self.clock is not None and self.clock.largest > before:
                 line["rc"] = self.clock.largest
             if stamped is not None and process != self.process:
-                news = self._knowledge.known.news(process, *stamped)
+                news = self._knowledge.known_in(scope).news(process, *stamped)
                 if any(news):
-                    line["saw"] = [process, *news]
+                    line["saw"] = [process, *news, *([] if scope is None else [scope])]
                 if cut > self._knowledge.cut:
                     line["cut"] = cut
             if line:

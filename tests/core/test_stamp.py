@@ -105,7 +105,7 @@ def test_no_text_at_all_breaks_the_reader(attributes: dict[str, str]) -> None:
 )
 def test_attributes_keep_to_the_rules_of_cloudevents(name: str) -> None:
     with pytest.raises(BadInput, match="cannot be an attribute"):
-        Stamper("anna").stamp(None, **{name: "x"})
+        Stamper("anna").stamp(None, **dict[str, Any]({name: "x"}))
 
 
 # ---------------------------------------------------------------- restarts

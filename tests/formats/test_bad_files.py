@@ -180,6 +180,9 @@ def test_a_column_called_malformed_is_kept_under_another_name(spark: SparkSessio
         "causaldomain": None,
         "causalgroups": None,
         "causalnumbers": None,
+        "causalpriority": None,
+        "causalscope": None,
+        "causalbypass": None,
         "malformed": None,
         FAULT: None,
     }

@@ -48,6 +48,43 @@ def told(execution: Execution) -> list[tuple[str, int, str, tuple[str, ...]]]:
 # ---------------------------------------------------------------- reading
 
 
+def test_messages_of_incomplete_orders_are_told_apart(tmp_path: Path) -> None:
+    """Numbers run per scope, group and priority: each message is the first of its kind, and its causes are
+    what its past names of its own scope. What is past the order has none, and is none."""
+    shop, bank = Stamper("shop", "g", run="1"), Stamper("bank", "g", run="1")
+    sent = [
+        shop.stamp(id="plain"),
+        shop.stamp(id="urgent", priority=2),
+        shop.stamp(id="scoped", scope="2"),
+        shop.stamp(id="alarm", bypass=True),
+    ]
+    for each in sent:
+        bank.saw(each)
+    answers = [
+        bank.stamp(id="to both"),
+        bank.stamp(id="to scoped", scope="2", priority=2),
+        bank.stamp(id="past", bypass=True),
+    ]
+    execution = read(tmp_path, *sent, *answers)
+    assert execution.faults == ()
+    assert sorted(told(execution)) == [
+        ("bank~1", 1, "bank/to both", ("shop/plain", "shop/urgent")),
+        ("bank~1", 2, "bank/to scoped", ("shop/scoped",)),
+        ("bank~1", 3, "bank/past", ()),
+        ("shop~1", 1, "shop/plain", ()),
+        ("shop~1", 2, "shop/urgent", ()),
+        ("shop~1", 3, "shop/scoped", ()),
+        ("shop~1", 4, "shop/alarm", ()),
+    ]
+    said = refusal(tmp_path, {**sent[3], "causalscope": "a"})
+    assert said.endswith("a message that bypasses the order cannot have causalscope")
+
+
+def test_a_process_whose_name_no_group_can_have_cannot_be_written_to(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"the name of a group cannot have the character U\+001F"):
+        write_cloudevents(tmp_path / "m.jsonl", [Event("p", 1, "send", message="a", to=("q\x1f2",))])
+
+
 def test_causes_are_named_by_id(tmp_path: Path) -> None:
     execution = read(
         tmp_path,

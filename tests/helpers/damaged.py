@@ -66,6 +66,50 @@ DAMAGED: list[tuple[dict[str, Any], str]] = [
     ({"causalversion": "02"}, "causalversion must be 1 or 2"),
     ({"causalversion": True}, "causalversion must be 1 or 2, not true"),
     ({"causalversion": 2.0}, "causalversion must be 1 or 2"),
+    ({"causalpriority": "02"}, 'causalpriority must be a whole number between .*, not "02"'),
+    ({"causalpriority": "-0"}, 'not "-0"'),
+    ({"causalpriority": "٣"}, "causalpriority must be a whole number"),
+    ({"causalpriority": True}, "not true"),
+    ({"causalpriority": 1.0}, "not 1.0"),
+    ({"causalpriority": 2**31}, "not 2147483648"),
+    ({"causalpriority": -(2**31) - 1}, "not -2147483649"),
+    ({"causalscope": ""}, 'causalscope must be text, not ""'),
+    ({"causalscope": 5}, "causalscope must be text, not 5"),
+    ({"causalscope": "a", "causalcut": 1}, "a message of a scope cannot have causalcut"),
+    ({"causaldeps": '{"g\\u001f0":{"b":1}}'}, "cannot be the name of a group"),
+    ({"causaldeps": '{"g\\u001f02":{"b":1}}'}, "cannot be the name of a group"),
+    ({"causaldeps": '{"g\\u001f":{"b":1}}'}, "cannot be the name of a group"),
+    ({"causaldeps": '{"\\u001f2":{"b":1}}'}, "cannot be the name of a group"),
+    ({"causaldeps": '{"g\\u001f2\\u001f2":{"b":1}}'}, "cannot be the name of a group"),
+    ({"causaldeps": f'{{"g\\u001f{2**31}":{{"b":1}}}}'}, "cannot be the name of a group"),
+    ({"causalnumbers": '{"g\\u001f2":1}', "causalgroups": None}, "cannot be the name of a group"),
+    ({"causalnumbers": None, "causaldeps": "{}", "causaldomain": "g\x1f2"}, "causaldomain must be text"),
+    ({"causaldeps": '{"all\\u001f2":{"anna~1":1}}', "causalpriority": 2}, "depends on itself"),
+    ({"causalnumbers": None, "causaldeps": "{}", "causalpriority": 1}, "must have causalnumbers"),
+    ({"causalnumbers": None, "causaldeps": "{}", "causalscope": "a"}, "must have causalnumbers"),
+    ({"causalbypass": True}, "bypasses the order cannot have causalnumbers"),
+    ({"causalbypass": "yes"}, 'causalbypass must be true or false, not "yes"'),
+    ({"causalbypass": 0}, "causalbypass must be true or false, not 0"),
+]
+_PAST: dict[str, Any] = {"causalbypass": True, "causalnumbers": None, "causaldeps": None, "sequence": None}
+"""Past the order."""
+DAMAGED += [
+    ({**_PAST, **change}, said)
+    for change, said in (
+        ({"causaldeps": "{}"}, "cannot have causaldeps"),
+        ({"causalcut": 1}, "cannot have causalcut"),
+        ({"sequence": "1"}, "cannot have sequence"),
+        ({"causalpriority": 1}, "cannot have causalpriority"),
+        ({"causalscope": "a"}, "cannot have causalscope"),
+        ({"id": ""}, "must have an id that is text"),
+        ({"id": 5}, "must have an id that is text"),
+        ({"causalgroups": "[]"}, "causalgroups must be a list of groups"),
+        ({"causalgroups": '["a\\u001f2"]'}, "causalgroups must be a list of groups"),
+        ({"causalgroups": '["a","a"]'}, "causalgroups must list each group once"),
+        ({"causalgroups": None}, "causalgroups must be JSON text"),
+        ({"source": ""}, "must have a source"),
+        ({"causalversion": 3}, "causalversion must be 1 or 2"),
+    )
 ]
 
 

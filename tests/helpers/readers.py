@@ -47,6 +47,9 @@ FORMS: dict[str, pa.Schema] = {
             ("causalnumbers", pa.string()),
             ("causaldeps", pa.string()),
             ("sequence", pa.string()),
+            ("causalpriority", pa.string()),
+            ("causalscope", pa.string()),
+            ("causalbypass", pa.string()),
         ]
     ),
     "maps": pa.schema(

@@ -25,7 +25,7 @@ RULES = [
     ("not 1 <= len(found) <= MOST_DEPS", "False", "a message has a group"),
     ("if most is not None and sum(", "if False and sum(", "a message names so many others at most"),
     ("MOST_DEPS - len(numbers))", "MOST_DEPS)", "its own numbers count"),
-    ("        if not is_text(group):\n", "        if False:\n", "a group in a past is text"),
+    ("        if not is_channel(group):\n", "        if False:\n", "a group in a past is text"),
     (
         "        if not isinstance(numbers, dict) or not numbers:",
         "        if not isinstance(numbers, dict):",
@@ -42,8 +42,27 @@ RULES = [
         "    if type(number) is int or 0 <=",
         "the number of a cut is one",
     ),
-    ("        if domain is not None and not is_text(domain):", "        if False:", "a domain is text"),
+    ("        if domain is not None and not is_group(domain):", "        if False:", "a domain is text"),
     ("    version_of(envelope)\n    process", "    process", "a version is one that can be read"),
+    ("    if number is None:\n", "    if False:\n", "a priority is a number"),
+    ("type(number) is int and -MOST_URGENT", "-MOST_URGENT", "a priority is no truth and no fraction"),
+    ("-MOST_URGENT - 1 <= number <= MOST_URGENT else", "True else", "a priority is not too large"),
+    ('r"0|-?[1-9][0-9]{0,9}"', 'r"-?[0-9]{1,10}"', "a number is written in one way"),
+    ("if found is not None and not is_text(found):", "if False:", "a scope is text"),
+    ("if scope_of(envelope) is not None and cut_of(envelope):", "if False:", "a scope has no cuts"),
+    (
+        "if envelope.get(NUMBERS) is None and (priority or envelope.get(SCOPE) is not None):",
+        "if False:",
+        "a priority and a scope need numbers",
+    ),
+    ("(not mark or _whole(priority) not in (None, 0))", "True", "a channel has a priority that is not 0"),
+    ("return is_text(group) and (not mark", "return (not mark", "a channel has a group"),
+    ("is_text(value) and PRIORITY_MARK not in str(value)", "is_text(value)", "no group has the mark"),
+    ('    if found is not True and found != "true":', "    if False:", "a bypass is true or false"),
+    ('(NUMBERS, DEPS, CUT, "sequence", PRIORITY, SCOPE)', "()", "what bypasses has no part in the order"),
+    ('    if not is_text(envelope.get("id")):', "    if False:", "what bypasses has an id"),
+    ("or not all(map(is_group, names))", "", "what bypasses goes to groups"),
+    ("    if len({*names}) < len(names):\n", "    if False:\n", "and to each once"),
 ]
 
 

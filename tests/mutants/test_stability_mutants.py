@@ -13,7 +13,7 @@ MADE = ("frontier", "rcclock", "envelope", "given", "identity", "journal", "know
 RUNS = range(300)
 LARGEST = "            self.cut = max(number, self.cut)\n"
 RULES = [
-    ("stamp", "envelope[CUT] = self._knowledge.cut", "pass", "a message says by which cut it was made short"),
+    ("stamp", "found[CUT] = self._knowledge.cut", "pass", "a message says by which cut it was made short"),
     ("stamp", 'line["cut"] = cut', "pass", "a cut that was read is said to others"),
     ("knowledge", 'self.cut = max(line.get("cut", 0), self.cut)', "pass", "a cut that was read is known"),
     ("knowledge", LARGEST, "", "a cut that was used is said"),

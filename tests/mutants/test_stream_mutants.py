@@ -517,15 +517,19 @@ def remembers(line: str, becomes: str, rule: str) -> None:
 
 
 remembers(
-    "            self.stamped(envelope, numbers)\n",
-    "            self.unsent[key_of(numbers)] = envelope\n",
+    "            self.stamped(envelope)\n",
+    "            self.unsent[key_of(envelope)] = envelope\n",
     "no number is used again",
 )
-remembers("        self.known.stamp(numbers)\n", "", "each number is used once")
-stamps("DEPS: canonical(past),", 'DEPS: "{}",', "a message says what is in its past")
-stamps("NUMBERS: canonical(numbers),", "NUMBERS: canonical({first: 1}),", "a message says its numbers")
 remembers(
-    '            self.known.saw(*line["saw"])', "            pass", "what was seen is known after a restart"
+    "        self.known_in(scope_of(envelope)).stamp(channels_of(envelope))\n", "", "each number is used once"
+)
+stamps("DEPS: canonical(past)}", 'DEPS: "{}"}', "a message says what is in its past")
+stamps("NUMBERS: canonical(numbers),", "NUMBERS: canonical({groups[0]: 1}),", "a message says its numbers")
+remembers(
+    "            self.known_in(*scope or [None]).saw(process, numbers, past)",
+    "            pass",
+    "what was seen is known after a restart",
 )
 stamps(
     "if stamped is not None and process != self.process:",
@@ -541,12 +545,12 @@ stamps(
 )
 stamps("            self._journal.append({", "            dict({", "a stamp is written")
 remembers(
-    "        if self.keeps:\n            self.unsent[key_of(numbers)] = envelope\n",
+    "        if self.keeps:\n            self.unsent[key_of(envelope)] = envelope\n",
     "",
     "what was not sent is kept",
 )
 remembers(
-    "        else:\n            self.unsent[key_of(numbers)] = envelope\n",
+    "        else:\n            self.unsent[key_of(envelope)] = envelope\n",
     "",
     "what was not sent is kept in a new file",
 )
@@ -554,10 +558,12 @@ remembers(
     '            self.unsent.pop(tuple(line["sent"]), None)', "            pass", "what was sent is not kept"
 )
 remembers(
-    "return min(numbers.items())", 'return "", min(numbers.values())', "messages to groups are told apart"
+    "return min(numbers.items()) if",
+    'return ("", min(numbers.values())) if',
+    "messages to groups are told apart",
 )
 remembers(
-    "                envelope = {**envelope, DEPS: canonical(self.known.frontier)}\n",
+    "                envelope = {**envelope, DEPS: canonical(known.frontier)}\n",
     '                envelope = {**envelope, DEPS: "{}"}\n',
     "what was not sent has its past after a restart",
 )
@@ -822,7 +828,9 @@ identities(
     "if self._named and knowledge.process != process:", "if False:", "the file of another run is refused"
 )
 identities(
-    'f"{self.process}:{first}:{numbers[first]}"', 'f"{first}:{numbers[first]}"', "an id names its process"
+    "f\"{self.process}:{f'{group}:{number}'",
+    "f\"{f'{group}:{number}'",
+    "an id names its process",
 )
 identities(
     "process != self.process:\n                news",
@@ -874,7 +882,12 @@ stampables(
     "envelope",
 )
 stampables("        if not is_text(process):\n", "        if False:\n", "a cause's name is text", "envelope")
-stampables("        if not is_text(name):\n", "        if False:\n", "a name in a past is text", "envelope")
+stampables(
+    '        if not (is_group if kind == "group" else is_text)(name):\n',
+    "        if False:\n",
+    "a name in a past is text",
+    "envelope",
+)
 journals("fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)", "pass", "a file is locked")
 journals(
     "if os.path.samestat(os.fstat(file), self._path.stat()):",
@@ -940,8 +953,8 @@ journals(
     "knowledge",
 )
 journals(
-    '            if state["covered"].get(group, {}).get(name, 0) < number:',
-    "            if False:",
+    'if known["covered"].get(group, {}).get(name, 0) < number:',
+    "if False:",
     "a past that is not covered is refused",
     "knowledge",
 )

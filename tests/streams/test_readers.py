@@ -139,6 +139,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"source": None}, "has no source"),
     ({"source": ""}, "has no source"),
     ({"causalprocess": ""}, "has a process without a name"),
+    ({"causalpriority": "2"}, "has a causalpriority, which deliver does not read"),
+    ({"causalscope": "audit"}, "has a causalscope, which deliver does not read"),
+    ({"causalbypass": "true"}, "has a causalbypass, which deliver does not read"),
     ({"causalversion": 3}, "has a causalversion that is not 1 or 2"),
 ]
 

@@ -27,14 +27,25 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from causet.envelope import ALL, DEPS, DOMAIN, NUMBERS, PROCESS, VERSION_NAME, frontier_of, version_of
+from causet.envelope import (
+    ALL,
+    DEPS,
+    DOMAIN,
+    NUMBERS,
+    PROCESS,
+    VERSION_NAME,
+    bypasses,
+    frontier_of,
+    scope_of,
+    version_of,
+)
 from causet.errors import BadInput, BadStamp, Problem, quote
 from causet.files import Place
 from causet.formats.documents import documents
 from causet.formats.execution import TWICE, Execution, FaultLog, assemble, extra_name, other_processes
 from causet.formats.strict import INT64, as_record, decode, inspect, is_integer
 from causet.formats.times import nanos_of
-from causet.frontier import Stamped
+from causet.frontier import PRIORITY_MARK, Stamped
 from causet.model import Event
 
 TAKEN = ("specversion", "id", "source", "sequence", "time", "type", NUMBERS, DEPS, VERSION_NAME, PROCESS)
@@ -144,12 +155,20 @@ def _message(place: Place, document: object, parent: str, domain: str) -> _Messa
 
 
 def _stamp(raw: dict[str, Any]) -> Stamped | None:
-    if raw.get(NUMBERS) is None:
-        return None
+    """What a message with numbers says, by channel and scope."""
     try:
-        return frontier_of(raw)
+        if bypasses(raw) or raw.get(NUMBERS) is None:
+            return None
+        stamped, scope = frontier_of(raw), scope_of(raw)
     except BadStamp as error:
         raise Problem(str(error)) from None
+    if scope is None:
+        return stamped
+    within = f"{PRIORITY_MARK}{PRIORITY_MARK}{scope}"  # no channel ends like this
+    return Stamped(
+        {f"{name}{within}": number for name, number in stamped.numbers.items()},
+        {f"{name}{within}": entries for name, entries in stamped.past.items()},
+    )
 
 
 def _in_field(name: str, text: str) -> int:

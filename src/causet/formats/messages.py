@@ -34,7 +34,7 @@ from causet.envelope import (
 from causet.errors import BadInput, quote
 from causet.files import new_file
 from causet.formats import causality
-from causet.frontier import Frontier, Stamped
+from causet.frontier import PRIORITY_MARK, Frontier, Stamped
 from causet.model import Event
 
 MOST_ENTRIES = 50_000_000
@@ -76,6 +76,9 @@ def _receivers(event: Event) -> list[str]:
 
 
 def _cloudevent(event: Event, groups: Sequence[str], stamped: Stamped) -> dict[str, Any]:
+    for group in groups:
+        if PRIORITY_MARK in group:
+            raise BadInput(f"the name of a group cannot have the character U+001F, as {quote(group)} has")
     data = {"time": event.time, "text": event.text, "group": event.group, **event.extra}
     found = {
         "specversion": "1.0",

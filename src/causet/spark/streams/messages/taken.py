@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from causet.envelope import HEARTBEAT
+from causet.envelope import BYPASS, HEARTBEAT, PRIORITY, SCOPE
 from causet.kernels.arrays import Array
 from causet.kernels.streams.block import Messages, begins
 from causet.kernels.streams.fingerprints import fingerprints, payload_columns
@@ -27,6 +27,10 @@ from causet.spark.streams.messages.settings import Settings
 from causet.spark.streams.pack import FAULT, SIZE, in_one_piece, is_empty
 
 TYPE = "type"
+INCOMPLETE = (PRIORITY, SCOPE, BYPASS)
+"""Attributes of messages whose order is not that of the others."""
+PLAIN = pa.array([None, "0", "false"], pa.large_string())
+"""Their values where it is."""
 ODD_VERSION = "has a causalversion that is not 1 or 2"
 
 
@@ -66,6 +70,10 @@ def taken(table: pa.Table | None, settings: Settings, first_place: int) -> Taken
     unnamed = is_empty(process) & ~sourceless
     refuse(unnamed, "has a process without a name")
     _check_version(table, settings, refuse)
+    for name in INCOMPLETE:
+        if settings.version is not None and name in table.column_names:
+            given = ~pc.is_in(in_one_piece(table.column(name)).cast(pa.large_string()), PLAIN).to_numpy(False)
+            refuse(given, f"has a {name}, which deliver does not read")
     numbers = numbers_of(table, settings)
     numberless = np.zeros(count, np.bool_)
     for problem, rows in numbers.bad.items():
