@@ -98,8 +98,8 @@ MUTANTS = [
     ),
     mutant(
         "streams.bucket",
-        "        self.segments.keep(before, holding.place)\n        for reader",
-        "        for reader",
+        "        self.segments.keep(before, holding.place)\n        for owner",
+        "        for owner",
         "rows that nobody holds go",
     ),
     mutant(

@@ -22,7 +22,7 @@ from causet.kernels.streams.keys import digests
 from causet.readers import readers_of
 from causet.spark import deliver
 from causet.spark.streams.beginnings.cut import read_cut
-from causet.spark.streams.beginnings.export import cut_of
+from causet.spark.streams.beginnings.export import cut_of, known_to
 from causet.spark.streams.beginnings.kept import Beginnings
 from causet.spark.streams.beginnings.now import State
 from causet.spark.streams.beginnings.plan import check_added, check_first
@@ -185,10 +185,17 @@ def test_readers_that_join_change_and_leave_get_exactly_what_is_due() -> None:
     assert min(seen[each] for each in ("joined", "changed", "copies", "left")) > 0, seen
 
 
+def test_where_patience_ends_each_reader_gets_once_what_is_due() -> None:
+    seen = Counter[str]()
+    for seed in range(60):
+        seen += check_joining(seed, flags=True)
+    assert min(seen[each] for each in ("joined", "changed", "copies", "left")) > 0, seen
+
+
 @pytest.mark.soak
 def test_the_same_in_thousands_of_executions() -> None:
     for seed in range(1000, 4000):
-        check_joining(seed)
+        check_joining(seed, flags=seed % 3 == 0)
 
 
 # ---------------------------------------------------------------- who may begin
@@ -243,6 +250,28 @@ def test_only_readers_of_groups_begin(name: str) -> None:
         )
 
 
+@pytest.mark.parametrize("begin", ["now", "cut.json"])
+def test_a_query_of_your_own_begins_at_the_front(begin: str) -> None:
+    nothing: Any = None
+    with pytest.raises(BadInput, match=rf'^begin = "{begin}" needs the checkpoint of `causet deliver`'):
+        deliver(missing="wait", begin=begin)(nothing)
+
+
+def test_a_cut_is_not_exported_for_readers_that_have_not_begun(tmp_path: Path) -> None:
+    served, kept = Served({"a": ["g"]}), Beginnings(tmp_path)
+    served.step([envelope("m1", "p", {"g": 1})], 0)
+
+    def heads() -> dict[int, Any]:
+        return {number: served.holding.from_bytes(saved[0]) for number, saved in served.saved.items()}
+
+    before, since = served.settings.readers, readers_of(AB)
+    assert known_to(heads(), kept, before) == before
+    old = heads()
+    served.restart(AB, tmp_path, 1)
+    assert known_to(old, kept, since) == before and known_to(heads(), kept, since) == since
+    assert set(cut_of(heads(), since, served.settings.buckets)["readers"]) == {"a", "b"}
+
+
 def test_a_beginning_that_no_batch_has_seen_is_replaced_whole(tmp_path: Path) -> None:
     kept, readers = Beginnings(tmp_path / "beginnings"), readers_of(A)
     assert kept.last() is None
@@ -254,7 +283,7 @@ def test_a_beginning_that_no_batch_has_seen_is_replaced_whole(tmp_path: Path) ->
         kept.written(4, None, readers)
     found = kept.ahead(4)
     assert found is not None and (found.number, found.before, found.since) == (2, None, readers)
-    assert [(reader, each.high.tolist()) for reader, _, each in found.counted(3)] == [("a", [8])]
+    assert [each.high.tolist() for _, each in found.counted(3)] == [[8]]
     assert kept.ahead(5) is None and kept.counting() is not None
     kept.prune(4)
     assert [each.name for each in kept.folder.iterdir()] == ["2"] and kept.counting() is not None

@@ -34,10 +34,15 @@ class Counted(NamedTuple):
 NOTHING = Counted(np.empty(0, f"S{KEY}"), *(np.empty(0, np.int64) for _ in range(3)))
 
 
+def owner_of(reader: str, group: Array) -> Array:
+    """The key of a reader in a group, which is one key: with that of a process it makes that of a stream."""
+    owner: Array = combined(digests([reader]), group)
+    return owner
+
+
 def streams_of(memory: Memory, reader: str, group: Array) -> Array:
     """The streams of a reader in a group, which is one key."""
-    owner = combined(digests([reader]), group)
-    mine: Array = np.flatnonzero(_unnamed(memory) == combined(owner, _ZERO))
+    mine: Array = np.flatnonzero(_unnamed(memory) == combined(owner_of(reader, group), _ZERO))
     return mine
 
 
@@ -54,10 +59,13 @@ def groups_of(memory: Memory, reader: str) -> Array:
 def counted_by(memory: Memory, reader: str, group: Array) -> Counted:
     """What was delivered to a reader in a group, which is one key."""
     streams = streams_of(memory, reader, group)
-    stream, low, high, _ = ranges(memory._delivered())
-    mine = np.isin(stream, streams)
-    stream = stream[mine]
-    return union([Counted(memory.stream_name[stream], low[mine], high[mine], memory.closed[stream])])
+    begun = streams[memory.prefix[streams] > 0]
+    islands = np.diff(memory.begin)[streams]
+    at = np.repeat(memory.begin[streams] - begins(islands)[:-1], islands) + np.arange(int(islands.sum()))
+    stream = np.concatenate([begun, np.repeat(streams, islands)])
+    low = np.concatenate([np.ones(len(begun), np.int64), memory.low[at]])
+    high = np.concatenate([memory.prefix[begun], memory.high[at]])
+    return union([Counted(memory.stream_name[stream], low, high, memory.closed[stream])])
 
 
 _ZERO = np.zeros(KEY, np.uint8).view(f"S{KEY}")

@@ -246,11 +246,12 @@ class Holding(Memory):
 
     # ------------------------------------------------------------ where readers begin
 
-    def count(self, reader: str, group: Array, counted: Counted) -> None:
-        """Count this as delivered to a reader in a group, which is one key."""
-        names = np.unique(counted.process)
-        owner = np.repeat(combined(digests([reader]), group), len(names))
-        stream = self._streams(combined(owner, names), names)[np.searchsorted(names, counted.process)]
+    def count(self, owner: Array, counted: Counted) -> None:
+        """Count this as delivered; `owner` is, for each range, the key of a reader in a group."""
+        keys, first, which = np.unique(
+            combined(owner, counted.process), return_index=True, return_inverse=True
+        )
+        stream = self._streams(keys, counted.process[first])[which.reshape(-1)]
         known, low, high, since = ranges(self._delivered())
         now = np.full(len(stream), int(self.clock.max(initial=0)))
         self._set_delivered(

@@ -146,8 +146,8 @@ class Bucket:
         before, removed = holding.place, beginning.places(number)
         holding.take_out(removed)
         self.segments.keep(before, holding.place)
-        for reader, group, counted in beginning.counted(number):
-            holding.count(reader, group, counted)
+        for owner, counted in beginning.counted(number):
+            holding.count(owner, counted)
         for table in beginning.files(number, OWN_ROWS):
             holding.count_again(taken(table, self.settings, 0).messages)
         self.was_read(0, -len(removed))

@@ -15,6 +15,7 @@ from causet.kernels.streams.holding import Holding
 from causet.kernels.streams.keys import KEY, digests
 from causet.readers import ALL, Readers, readers_of
 from causet.spark.streams.beginnings.cut import VERSION, as_json, hex_of
+from causet.spark.streams.beginnings.kept import Beginnings
 from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.held import heads_of
 from causet.spark.streams.parquet import buckets_of
@@ -25,7 +26,16 @@ def exported(
 ) -> tuple[dict[str, Any], int]:
     """The cut of the last batch that is committed, and how many messages are held."""
     heads = heads_of(spark, kept.spark)
-    return cut_of(heads, readers_of(settings.get("readers")), buckets), sum(map(len, heads.values()))
+    readers = known_to(heads, kept.beginnings, readers_of(settings.get("readers")))
+    return cut_of(heads, readers, buckets), sum(map(len, heads.values()))
+
+
+def known_to(heads: Mapping[int, Holding], kept: Beginnings, readers: Readers) -> Readers:
+    """The readers that a state knows: not those of a beginning that does not count yet."""
+    last = kept.last()
+    if last is None or (heads and all(each.begun.max(initial=0) >= last.number for each in heads.values())):
+        return readers
+    return last.since if last.before is None else last.before
 
 
 def cut_of(heads: Mapping[int, Holding], readers: Readers, buckets: int) -> dict[str, Any]:

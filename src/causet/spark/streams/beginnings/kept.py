@@ -28,7 +28,7 @@ import pyarrow as pa
 from causet.errors import BadInput
 from causet.files import unwritable
 from causet.kernels.arrays import Array
-from causet.kernels.streams.beginning import Counted
+from causet.kernels.streams.beginning import Counted, owner_of
 from causet.kernels.streams.keys import KEY
 from causet.readers import Readers, readers_of
 from causet.spark.streams.pack import from_blob, to_blob
@@ -37,10 +37,12 @@ CUT, PLACES, OWN_ROWS, LEFT_ROWS, ROWS = "cut", "places", "own", "left", "rows"
 ABOUT = "about.json"
 RANGES = pa.schema(
     [
-        *(("reader", pa.string()), ("group", pa.binary(KEY)), ("process", pa.binary(KEY))),
+        *(("owner", pa.binary(KEY)), ("process", pa.binary(KEY))),
         *(("low", pa.int64()), ("high", pa.int64()), ("closed", pa.int64())),
     ]
 )
+MOST_RANGES = 1 << 20
+"""Ranges that are in memory before they are written."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,12 @@ class Beginning:
         for file in sorted((Path(self.folder) / str(bucket)).glob(f"{kind}-*")):
             yield from_blob(file.read_bytes())
 
-    def counted(self, bucket: int) -> Iterator[tuple[str, Array, Counted]]:
-        """What counts as delivered: to whom, in the group with which key, and of what."""
+    def counted(self, bucket: int) -> Iterator[tuple[Array, Counted]]:
+        """What counts as delivered: for each range the key of a reader in a group, and of what."""
         for table in self.files(bucket, CUT):
-            key, process = (_keys(table.column(name)) for name in ("group", "process"))
+            owner, process = (_keys(table.column(name)) for name in ("owner", "process"))
             low, high, closed = (table.column(name).to_numpy() for name in ("low", "high", "closed"))
-            yield table.column("reader")[0].as_py(), key[:1], Counted(process, low, high, closed)
+            yield owner, Counted(process, low, high, closed)
 
     def places(self, bucket: int) -> Array:
         """The places of the messages that are to be taken out."""
@@ -84,6 +86,8 @@ class Beginnings:
 
     folder: Path
     _files: int = field(default=0, repr=False)
+    _ranges: dict[int, list[pa.Table]] = field(default_factory=dict, repr=False)
+    _waiting: int = field(default=0, repr=False)
 
     def last(self) -> Beginning | None:
         """The last one that was written, whether it counts already or not."""
@@ -123,19 +127,28 @@ class Beginnings:
         except OSError as error:
             raise unwritable(self.folder, error) from None
         self._files = 0
+        self._ranges, self._waiting = {}, 0
 
     def count(self, bucket: int, reader: str, group: Array, counted: Counted) -> None:
         """Note what counts as delivered to a reader in a group, which is one key."""
         if not len(counted.low):
             return
         rows = len(counted.low)
+        owner = owner_of(reader, group).tobytes() * rows
         columns = [
-            pa.array([reader] * rows, pa.string()),
-            pa.array([group.tobytes()] * rows, pa.binary(KEY)),
+            pa.Array.from_buffers(pa.binary(KEY), rows, [None, pa.py_buffer(owner)]),
             pa.Array.from_buffers(pa.binary(KEY), rows, [None, pa.py_buffer(counted.process.tobytes())]),
             *(pa.array(each) for each in counted[1:]),
         ]
-        self.add(bucket, CUT, pa.Table.from_arrays(columns, schema=RANGES))
+        self._ranges.setdefault(bucket, []).append(pa.Table.from_arrays(columns, schema=RANGES))
+        self._waiting += rows
+        if self._waiting > MOST_RANGES:
+            self._write_ranges()
+
+    def _write_ranges(self) -> None:
+        for bucket, tables in self._ranges.items():
+            self.add(bucket, CUT, pa.concat_tables(tables))
+        self._ranges, self._waiting = {}, 0
 
     def take_out(self, bucket: int, places: Array) -> None:
         self.add(bucket, PLACES, pa.table({"place": places}))
@@ -149,6 +162,7 @@ class Beginnings:
 
     def written(self, after: int, before: Readers | None, since: Readers) -> None:
         """From now on it is there."""
+        self._write_ranges()
         (self._new / "0").mkdir(exist_ok=True)
         about: Mapping[str, Any] = {
             "after": after,
