@@ -6,13 +6,14 @@ Puts messages and events of many processes into causal order: no answer is seen 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from causet.cuts import Cuts
 from causet.stamp import ClockJumped, RcClock, Stamper
 
 if TYPE_CHECKING:
     from causet.view.notebook import view
 
 __version__ = "0.1.0"
-__all__ = ["ClockJumped", "RcClock", "Stamper", "__version__", "view"]
+__all__ = ["ClockJumped", "Cuts", "RcClock", "Stamper", "__version__", "view"]
 
 
 def __getattr__(name: str) -> Any:

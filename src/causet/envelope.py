@@ -297,6 +297,7 @@ def read_cut(given: object) -> Cut:
     Cut(number=3, groups={'orders': {'shop': 7}})
     """
     try:
+        given = given._asdict() if isinstance(given, Cut) else given
         found = _parsed("a cut", given) if isinstance(given, str) else given
         if not isinstance(found, Mapping) or set(found) != {"number", "groups"}:
             raise BadStamp(f"a cut must be a map with a number and groups, not {quote(given)}")

@@ -48,6 +48,7 @@ from causet.envelope import (
     SCOPE,
     TYPE,
     VERSION_NAME,
+    Cut,
     bypasses,
     canonical,
     channels_of,
@@ -68,12 +69,12 @@ from causet.envelope import (
 from causet.envelope import VERSION as ENVELOPE_VERSION
 from causet.errors import BadInput, BadStamp, quote
 from causet.frontier import PACKED_FRONTIER, PACKED_VERSION, channel, pack_deps, pack_frontier
-from causet.given import Address, Place, check_data, checked_attributes, groups_of, place_of
 from causet.identity import identity, new_run
-from causet.journal import Journal
-from causet.knowledge import Knowledge, Line, key_of, saved_state
 from causet.model import is_text
 from causet.rcclock import ClockJumped, RcClock, RcTime
+from causet.stamping.given import Address, Place, check_data, checked_attributes, groups_of, place_of
+from causet.stamping.journal import Journal
+from causet.stamping.knowledge import Knowledge, Line, key_of, saved_state
 
 __all__ = [
     "BYPASS",
@@ -353,15 +354,14 @@ class Stamper:
             if line:
                 self._happened(line)
 
-    def stable(self, cut: Mapping[str, Any] | str) -> None:
+    def stable(self, cut: Cut | Mapping[str, Any] | str) -> None:
         """Every known reader has delivered these messages: stamps need not name them any more.
 
-        A cut is `{"number": 3, "groups": {"orders": {"shop~1": 7}}}`, or that as JSON: up to which number of
-        each process, in each group. Cuts are numbered from 1, for all processes alike, and each contains
-        those before it. What is stamped from now on carries the number of the cut (`causalcut`), and a reader
-        waits for all of that cut in the groups that it reads: one that joined later, and was not known, may
-        not have it yet. An older cut than the last one that was told changes nothing. BadInput if it is no
-        cut.
+        A cut is that of a place (`causet.Cuts(place).newest()`), or `{"number": 3, "groups": {"orders":
+        {"shop~1": 7}}}`, or that as JSON: up to which number of each process, in each group. Each cut
+        contains those before it. What is stamped from now on carries its number (`causalcut`), and a reader
+        waits for all of that cut in the groups that it reads: one that was not known may not have it yet.
+        An older cut changes nothing. BadInput if it is no cut.
         """
         number, groups = read_cut(cut)
         with self._lock:

@@ -74,6 +74,10 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
             seed = len(name)
             line = f"causet simulate --protocol vector -n 4 -m 40 --seed {seed} -o {name}.jsonl"
             assert run_command(line)[0] == 0
+        line = "causet simulate --protocol histories -n 4 -m 40 -o run.jsonl --packets packets"
+        assert run_command(line)[0] == 0
+        for name in ("packets.jsonl", "system.yaml"):
+            shutil.move(made / "packets" / name, made)
         for output in ("trace.parquet", "messages.jsonl --to cloudevents"):
             assert run_command(f"causet convert trace.jsonl -o {output}")[0] == 0
     for name in ("chord.log", "run.log"):
@@ -82,6 +86,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     spans = {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": SPANS}]}]}
     (made / "spans.json").write_text(json.dumps(spans))
     (made / "readers.yaml").write_text("first: [p1, p2]\nsecond: [p2, p3, p4]\n")
+    (made / "more.yaml").write_text("first: [p1, p2, p3]\nsecond: [p2, p3, p4]\nthird: [p1]\n")
     (made / "orders.csv").write_text("order,reply_to,shop\n1,,a\n2,1,b\n")
     write(made / "inbox/1.jsonl", shop(30))
     parents: list[dict[str, Any]] = [
@@ -125,6 +130,9 @@ def hold_back(folder: Path) -> None:
 def test_the_example_works(line: str, folder: Path) -> None:
     if "--checkpoint state" in line and "explain" in line:
         hold_back(folder)
+    if "--begin now" in line:  # readers join others
+        before = line.replace("more.yaml --begin now", "readers.yaml")
+        assert run_command(before)[0] == 0 and before != line
     wanted = 1 if any(text in line for text in FINDINGS) else 0
     code, said = run_command(line.partition(" > ")[0])
     assert code == wanted, said

@@ -23,6 +23,7 @@ from causet.envelope import MOST_DEPS
 from causet.errors import BadInput, BadStamp
 from causet.frontier import Stamped, needs
 from causet.stamp import canonical, from_binary, frontier_of, numbers_of, pack_deps, pack_frontier, to_binary
+from tests.helpers.envelopes import ANY, ENTRIES, ENVELOPE, NAME, NUMBER
 from tests.helpers.frontiers import World
 
 
@@ -280,28 +281,6 @@ def test_envelopes_of_one_domain_are_read_among_others() -> None:
 
 # ---------------------------------------------------------------- what strangers write
 
-NAME = st.sampled_from(["a", "b", "ä"]) | st.text(max_size=3)
-ANY = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(NAME, inner, max_size=2),
-    max_leaves=5,
-)
-NUMBER = st.integers(0, 4) | st.integers(2**53 - 2, 2**53 + 1)
-NUMBERS = st.dictionaries(NAME, NUMBER, max_size=3)
-ENTRIES = st.dictionaries(NAME, NUMBERS, max_size=3)
-ENVELOPE = st.fixed_dictionaries(
-    {"source": NAME},
-    optional={
-        "causalversion": st.sampled_from([1, 2, 3, "2"]) | ANY,
-        "causalprocess": NAME | ANY,
-        "causalgroups": st.lists(NAME, max_size=3).map(json.dumps) | ANY,
-        "causalnumbers": NUMBERS.map(json.dumps) | ANY.map(json.dumps) | ANY,
-        "causaldeps": ENTRIES.map(json.dumps) | NUMBERS.map(json.dumps) | ANY.map(json.dumps) | ANY,
-        "causalcut": NUMBER | ANY,
-        "causaldomain": NAME | ANY,
-        "sequence": st.integers(0, 4).map(str) | ANY,
-    },
-)
 FUZZED = settings(
     max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -22,7 +22,7 @@ from causet.envelope import bypasses, channels_of, frontier_of, numbers_of, prio
 from causet.errors import BadInput, BadStamp
 from causet.frontier import Channels, channel, needs, needs_of
 from causet.stamp import canonical, from_binary, to_binary
-from tests.core.test_addresses import ANY, ENVELOPE
+from tests.helpers.envelopes import PLACED
 from tests.helpers.incomplete import check_bypass, check_incomplete_orders
 
 MADE = {"frontier": frontier, "stamp": stamp, "envelope": envelope}
@@ -197,35 +197,6 @@ def test_true_and_false_are_small_letters_in_headers() -> None:
     assert from_binary(headers, None)["causalbypass"] is True
     no = [*((name, raw) for name, raw in headers if name != "ce_causalbypass"), ("ce_causalbypass", b"false")]
     assert from_binary(no, None)["causalbypass"] is False and not bypasses(from_binary(no, None))
-
-
-CHANNEL = st.builds(
-    lambda group, tail: group + tail,
-    st.sampled_from(["a", "b", "", "\x1f"]),
-    st.sampled_from(
-        ["", "\x1f2", "\x1f-1", "\x1f0", "\x1f02", "\x1f+1", "\x1f", "\x1f2\x1f2", "\x1f" + "9" * 10]
-    ),
-)
-PLACED = st.builds(
-    lambda base, more: {**base, **more},
-    ENVELOPE,
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "id": st.text(max_size=2) | ANY,
-            "causalpriority": st.integers(-3, 3) | st.sampled_from(["2", "-1", "02", "1e3", "٣"]) | ANY,
-            "causalscope": st.sampled_from(["a", "audit", ""]) | ANY,
-            "causalbypass": st.sampled_from([True, False, "true", "false", 0, 1, 0.0, None]) | ANY,
-            "causalnumbers": st.dictionaries(st.sampled_from("ab"), st.integers(1, 4), min_size=1).map(
-                json.dumps
-            ),
-            "causaldeps": st.dictionaries(
-                CHANNEL, st.dictionaries(st.sampled_from(["x", "ben~1"]), st.integers(1, 4), min_size=1)
-            ).map(json.dumps),
-            "causalgroups": st.lists(st.sampled_from(["a", "b", "\x1f"]), max_size=2).map(json.dumps),
-        },
-    ),
-)
 
 
 @settings(max_examples=600, deadline=None)

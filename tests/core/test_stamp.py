@@ -574,7 +574,7 @@ def test_a_disk_that_cannot_lock_is_said(tmp_path: Path, monkeypatch: pytest.Mon
         patch.setattr(fcntl, "flock", none)
         with pytest.raises(BadInput, match="cannot be locked: No locks available; put the file on"):
             Stamper("p", file=tmp_path / "p")
-    monkeypatch.setattr("causet.journal.fcntl", None)  # as on Windows: a limit that is documented
+    monkeypatch.setattr("causet.stamping.journal.fcntl", None)  # as on Windows: a limit that is documented
     first, second = Stamper("p", file=tmp_path / "p"), Stamper("p", file=tmp_path / "p")
     assert sequence_of(first.stamp()) == sequence_of(second.stamp()) == 1
     assert "Windows has no such lock" in str(Stamper.__doc__)

@@ -29,9 +29,9 @@ from causet.spark.streams.file_source import (
     schema_text,
     still,
 )
+from causet.spark.streams.messages.columns import columns_of
 from causet.spark.streams.pack import FAULT, from_blob
 from causet.spark.streams.parquet import rows_of
-from causet.spark.streams.query import columns_of
 from causet.spark.streams.verdicts import examine, unreadable_rows
 
 KINDS: dict[str, T.DataType] = {

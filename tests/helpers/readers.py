@@ -47,6 +47,7 @@ FORMS: dict[str, pa.Schema] = {
             ("causalnumbers", pa.string()),
             ("causaldeps", pa.string()),
             ("sequence", pa.string()),
+            ("causalcut", pa.string()),
             ("causalpriority", pa.string()),
             ("causalscope", pa.string()),
             ("causalbypass", pa.string()),
@@ -247,7 +248,7 @@ class Served:
             for name, count in counts.items():
                 self.counts[name] = self.counts.get(name, 0) + count
             self.held += len(held) - before
-            places = {(int(at) >> SEGMENT_BITS,) for at in held.place}
+            places = {(int(at) >> SEGMENT_BITS,) for at in held.place if at >= 0}  # the others are cuts
             assert places == set(segments._store.values)
         return left
 

@@ -248,10 +248,13 @@ class Planned:
         module.unreadable_rows = lambda schema, verdicts: "".join(verdicts).encode()
         module.columns_of = lambda messages: T.StructType()
         module.from_spark = lambda error: isinstance(error, ValueError)
+        module._publisher = lambda *_: MagicMock(watched=lambda show: show)
         asked = module.Asked("in", "out", self)
         self.settings = {**ASKED, "strict": strict}
         begun = read_checkpoint(home)
-        self.query = module.Query(asked, self.kept, Path("in"), "", T.StructType(), MagicMock(form=""), begun)
+        self.query = module.Query(
+            asked, self.kept, Path("in"), "", T.StructType(), MagicMock(form=""), begun, None
+        )
         self.query.messages = lambda spark, without=(): Without(without)
         self.progress = SimpleNamespace(counts={"delivered": 4}, taken=4, unreadable={})
         self.query.progress = self.progress

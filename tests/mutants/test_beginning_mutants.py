@@ -98,8 +98,8 @@ MUTANTS = [
     ),
     mutant(
         "streams.bucket",
-        "        self.segments.keep(before, holding.place)\n        for owner",
-        "        for owner",
+        "        self.segments.keep(before, holding.place)\n        for channels",
+        "        for channels",
         "rows that nobody holds go",
     ),
     mutant(
@@ -122,8 +122,8 @@ MUTANTS = [
     ),
     mutant(
         "beginnings.now",
-        "reader, key) for reader in before.of_group(group))",
-        "reader, key) for reader in before.of_group(group)[:1])",
+        "for reader in before.of_group(group)]\n    key",
+        "for reader in before.of_group(group)[:1]]\n    key",
         "the cut is that of all readers",
     ),
     mutant(

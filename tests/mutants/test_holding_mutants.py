@@ -255,14 +255,14 @@ MUTANTS = [
     mutant("keys", "if messages.cause_group is None:", "if True:", "causes are of their own groups"),
     mutant(
         "block",
-        "self.cause_number, self.number[mine], self.number[parts] - 1",
-        "self.cause_number, self.number[mine], 0 * self.number[parts]",
+        "np.concatenate([self.number[mine], self.number[parts] - 1])",
+        "np.concatenate([self.number[mine], 0 * self.number[parts]])",
         "a message waits for the previous one in each of its groups",
     ),
     mutant(
         "block",
-        "self.cause_number, self.number[mine], self.number[parts] - 1",
-        "self.cause_number, 0 * self.number[mine], self.number[parts] - 1",
+        "np.concatenate([self.number[mine], self.number[parts] - 1])",
+        "np.concatenate([0 * self.number[mine], self.number[parts] - 1])",
         "a message is delivered in all of its groups at once",
     ),
     mutant(
@@ -309,13 +309,13 @@ MUTANTS = [
     ),
     mutant(
         "holding",
-        "left = found.order[held.part[found.order] == 0]",
+        "left = found.order[held.part[found.order] == HEAD]",
         "left = found.order",
         "a message leaves once, whatever its groups",
     ),
     mutant(
         "holding",
-        "int((duplicate & (new.part == 0)).sum())",
+        "int((duplicate & (new.part == HEAD)).sum())",
         "int(duplicate.sum())",
         "a duplicate counts once, whatever its groups",
     ),
@@ -327,7 +327,7 @@ MUTANTS = [
     ),
     mutant(
         "memory",
-        "return int(len(self.part) - self.part.sum())",
+        "return int((self.part == HEAD).sum())",
         "return len(self.part)",
         "a message is held once, whatever its groups",
     ),
@@ -345,7 +345,7 @@ MUTANTS = [
     ),
     mutant(
         "messages.links",
-        "differ = _differ(listed, (found.begin, found.name)) & grouped & ~found.bad",
+        "differ = _differ(read_groups(column), (found.begin, found.name)) & grouped & ~found.bad & there",
         "differ = np.zeros(count, np.bool_)",
         "groups and numbers agree",
     ),
@@ -476,8 +476,8 @@ MUTANTS = [
     ),
     mutant(
         "holding",
-        "overdue = held.arrival <= overdue_since",
-        "overdue = held.arrival < overdue_since",
+        "overdue = (held.arrival <= overdue_since)",
+        "overdue = (held.arrival < overdue_since)",
         "patience ends when it ends",
     ),
     mutant(

@@ -1361,13 +1361,13 @@ queries(
     "a planned batch has its settings",
 )
 queries(
-    "            if self.begun is None:\n                self._settle(columns)\n",
-    "            self._settle(columns)\n",
+    "                waits = self._begin(spark, messages)\n                self._settle(columns)\n",
+    "                waits = self._begin(spark, messages)\n            self._settle(columns)\n",
     "new settings wait for the planned batch",
 )
 queries(
-    "        if self.begun is not None:\n            self._s",
-    "        if ():\n            self._s",
+    "            runs.alone(pending, self._settings_of_planned())\n        if self.begun is not None:",
+    "            runs.alone(pending, self._settings_of_planned())\n        if ():",
     "new settings count",
 )
 queries("recorded.get(STRICT)) and", "recorded.get(STRICT)) or", "strict then and now is strict")
@@ -1402,8 +1402,8 @@ checkpoints("for ended in ends[:-1]:", "for ended in ():", "ends do not pile up"
 checkpoints("if batch <= committed:", "if True:", "a verdict stays until its batch is committed")
 checkpoints("if batch <= committed:", "if False:", "verdicts do not pile up")
 checkpoints(
-    "        if self.pending() is not None:\n            return\n        committed",
-    "        committed",
+    "        if self.pending() is not None:\n            return\n        self.b",
+    "        self.b",
     "a batch that is run again reads the same ends",
 )
 checkpoints('"settings": dict(settings or {})}', "**kept}", "a planned batch keeps its settings")

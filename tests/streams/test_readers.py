@@ -123,6 +123,7 @@ def test_what_names_itself_or_is_too_far_in_one_of_its_groups_is_refused_whole(o
     assert [each["id"] for each in served.step([envelope("fine", "p", {"a": 1, "b": 1})], 1)] == ["fine"]
 
 
+WHOLE = "is not a whole number between -2147483648 and 2147483647"
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"causalnumbers": "{"}, "has causalnumbers that cannot be read"),
     ({"causalnumbers": '{"a":0}'}, "has causalnumbers that cannot be read"),
@@ -132,16 +133,28 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"causalgroups": '["a","a"]'}, "has causalgroups that are not those of its causalnumbers"),
     ({"causalgroups": "a"}, "has causalgroups that are not those of its causalnumbers"),
     ({"sequence": "2"}, "has a sequence that is not its number in its group"),
-    ({"causaldeps": '{"b":7}'}, ""),
+    ({"causaldeps": '{"b":{}}'}, "has causaldeps that cannot be read"),
+    ({"causaldeps": '{"b":7}'}, "has causaldeps that cannot be read"),
+    ({"causalnumbers": '{"a":1,"a":2}'}, "has a group twice in its causalnumbers"),
     ({"causaldeps": '{"b":{"q":0}}'}, "has causaldeps that cannot be read"),
     ({"causaldeps": '{"b":{"q":1},"c":1}'}, "has causaldeps that cannot be read"),
     ({"causaldeps": '{"b":[]}'}, "has causaldeps that cannot be read"),
     ({"source": None}, "has no source"),
     ({"source": ""}, "has no source"),
     ({"causalprocess": ""}, "has a process without a name"),
-    ({"causalpriority": "2"}, "has a causalpriority, which deliver does not read"),
-    ({"causalscope": "audit"}, "has a causalscope, which deliver does not read"),
-    ({"causalbypass": "true"}, "has a causalbypass, which deliver does not read"),
+    ({"causalpriority": "2.5"}, f"has a causalpriority that {WHOLE}"),
+    ({"causalpriority": "02"}, f"has a causalpriority that {WHOLE}"),
+    ({"causalpriority": str(2**31)}, f"has a causalpriority that {WHOLE}"),
+    ({"causalscope": ""}, "has a causalscope that is not text"),
+    ({"causalbypass": "yes"}, "has a causalbypass that is not true or false"),
+    ({"causalbypass": "true"}, "bypasses the order, and has causalnumbers"),
+    ({"causalcut": "3"}, "names a cut, which can be waited for only with its place (--stable)"),
+    ({"causalcut": "-3"}, "has a causalcut that is not a whole number between 0 and 9007199254740991"),
+    (
+        {"causalcut": "3", "causalscope": "s"},
+        "has a causalscope and a causalcut: cuts are of messages without a scope",
+    ),
+    ({"causaldeps": '{"b\\u001fx":{"q":1}}'}, "has causaldeps that cannot be read"),
     ({"causalversion": 3}, "has a causalversion that is not 1 or 2"),
 ]
 

@@ -69,6 +69,13 @@ def _lost(_context: object, _option: object, texts: tuple[str, ...]) -> list[tup
     "for a new checkpoint; else a new reader, or a group that one adds, is refused]",
 )
 @click.option(
+    "--stable",
+    metavar="DIR",
+    help="Folder of cuts, for many groups: the readers are made known there, cuts of what all known readers "
+    "have delivered are published, and messages that name a cut wait for what is in it.  [default: none; "
+    "messages that name a cut are diverted]",
+)
+@click.option(
     "--by",
     metavar="COLUMN",
     help="Column with the receiver, where messages are numbered per receiver instead of per group.",
@@ -120,6 +127,7 @@ def deliver(
     patience: str | None,
     readers: str | None,
     begin: str | None,
+    stable: str | None,
     by: str | None,
     parent: str | None,
     lost: list[tuple[str, int]],
@@ -170,6 +178,7 @@ def deliver(
         patience=patience,
         readers=None if readers is None else read_readers(readers),
         begin=begin,
+        stable=stable,
         by=by,
         parent=parent,
         horizon=horizon,

@@ -188,6 +188,11 @@ def stripped(messages: Messages, drop: Array) -> Messages:
     caused[head] = sizes[~part][owner[head]]
     still = np.ones(count, np.bool_)
     still[head] = False
+    cut = None
+    if messages.cut is not None:
+        cut = np.zeros(count, np.int64)
+        cut[head] = messages.cut[~part][owner[head]]
+        cut = cut[keep]
     return messages._replace(
         receiver=messages.receiver.take(np.flatnonzero(keep)),
         name=messages.name.take(np.flatnonzero(keep)),
@@ -200,4 +205,7 @@ def stripped(messages: Messages, drop: Array) -> Messages:
         group=None if groups is None else groups.take(np.flatnonzero(keep)),
         cause_group=None if cause_group is None else cause_group.take(np.flatnonzero(causes)),
         part=still[keep],
+        cut=cut,
+        priority=None if messages.priority is None else messages.priority[keep],
+        brief=None if messages.brief is None else messages.brief[keep],
     )

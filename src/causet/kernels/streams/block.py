@@ -5,7 +5,8 @@ understand.
 
 A message that is addressed to several groups has a number in each, and takes a row for each: the first is its
 *head*, the others are *parts*. A head waits for what its parts wait for, and a part for its head, so that all
-of them leave together; only the head counts as a message.
+of them leave together; only the head counts as a message. A row of a third kind is a *cut* that messages wait
+for (`awaited`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ import pyarrow as pa
 
 from causet.kernels.arrays import Array
 from causet.kernels.streams.sorting import ascending
+
+HEAD, PART, CUT = 0, 1, 2
+"""What a row is."""
 
 
 class Messages(NamedTuple):
@@ -38,6 +42,14 @@ class Messages(NamedTuple):
     """of each cause; None where it is that of its message"""
     part: Array | None = None
     """for each row whether it is a part; None where there is none"""
+    cut: Array | None = None
+    """for each row the number of the cut that its message names, 0 for none and for parts; None where there
+    is none"""
+    priority: Array | None = None
+    """for each row how urgent its message is; None where all are alike"""
+    brief: Array | None = None
+    """for each row whether its stream is of one message, and is forgotten after the horizon; None where there
+    is none"""
 
 
 class Block(NamedTuple):
@@ -49,7 +61,7 @@ class Block(NamedTuple):
     arrival: Array
     place: Array
     part: Array
-    """1 for a part, 0 for a head"""
+    """HEAD, PART or CUT"""
     cause_begin: Array
     cause_stream: Array
     cause_number: Array
@@ -80,9 +92,9 @@ class Block(NamedTuple):
     def heads(self) -> Array:
         """For each row the head of its message."""
         rows = np.arange(len(self.stream))
-        parts = np.flatnonzero(self.part)
+        parts = np.flatnonzero(self.part == PART)
         if len(parts):
-            heads = np.flatnonzero(self.part == 0)
+            heads = np.flatnonzero(self.part == HEAD)
             heads = heads[np.argsort(self.place[heads])]
             rows[parts] = heads[np.searchsorted(self.place[heads], self.place[parts])]
         return rows
@@ -102,14 +114,22 @@ class Block(NamedTuple):
 
     def linked(self, head: Array) -> Block:
         """The same, in which each part waits for its head, and each head for those before its parts."""
-        parts = np.flatnonzero(self.part)
+        parts = np.flatnonzero(self.part == PART)
         if not len(parts):
             return self
         mine = head[parts]
+        return self.waiting(
+            np.concatenate([parts, mine]),
+            np.concatenate([self.stream[mine], self.stream[parts]]),
+            np.concatenate([self.number[mine], self.number[parts] - 1]),
+        )
+
+    def waiting(self, rows: Array, streams: Array, numbers: Array) -> Block:
+        """The same, in which these rows have these causes too."""
         owner = np.repeat(np.arange(len(self.stream)), np.diff(self.cause_begin))
-        owner = np.concatenate([owner, parts, mine])
-        stream = np.concatenate([self.cause_stream, self.stream[mine], self.stream[parts]])
-        number = np.concatenate([self.cause_number, self.number[mine], self.number[parts] - 1])
+        owner = np.concatenate([owner, rows])
+        stream = np.concatenate([self.cause_stream, streams])
+        number = np.concatenate([self.cause_number, numbers])
         order = np.argsort(owner, kind="stable")
         begin = begins(np.bincount(owner, minlength=len(self.stream)))
         return self._replace(cause_begin=begin, cause_stream=stream[order], cause_number=number[order])

@@ -39,6 +39,8 @@ class Frontiers(NamedTuple):
     number: Array
     bad: Array
     """for each message whether its entries cannot be read; it has none then"""
+    flat: Array
+    """for each message whether its entries name no groups"""
 
 
 class Scanned(NamedTuple):
@@ -64,7 +66,7 @@ def read_frontiers(column: pa.Array, own: pa.Array) -> Frontiers:
     if pa.types.is_map(kind):
         if not pa.types.is_map(kind.item_type):
             begin, name, number, bad = read_causes(column)
-            return Frontiers(begin, None, name, number, bad)
+            return Frontiers(begin, None, name, number, bad, np.diff(begin) > 0)
         return _from_maps(column)
     packed = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
     data = column if packed else column.cast(pa.large_string())
@@ -89,7 +91,12 @@ def _from_maps(column: pa.MapArray) -> Frontiers:
     mask = pa.array(keep)
     group = groups.cast(pa.large_string()).take(pa.array(np.repeat(np.arange(len(owner)), inner)))
     return Frontiers(
-        begins(np.where(damaged, 0, counts)), group.filter(mask), name.filter(mask), number[keep], damaged
+        begins(np.where(damaged, 0, counts)),
+        group.filter(mask),
+        name.filter(mask),
+        number[keep],
+        damaged,
+        np.zeros(len(column), np.bool_),
     )
 
 
@@ -175,15 +182,17 @@ def _joined(
     own: pa.Array,
 ) -> Frontiers:
     """The entries, with the message's own group for those that name none."""
+    flat = np.zeros(len(bad), np.bool_)
+    flat[owner[~grouped]] = True
     if not grouped.any():
-        return Frontiers(begin, None, names, numbers, bad)
+        return Frontiers(begin, None, names, numbers, bad, flat)
     if not grouped.all():
         mine = own.take(pa.array(owner[~grouped]))
         taken = np.empty(len(numbers), np.int64)
         taken[grouped] = np.arange(len(groups))
         taken[~grouped] = len(groups) + np.arange(len(mine))
         groups = pa.concat_arrays([groups, mine]).take(pa.array(taken))
-    return Frontiers(begin, groups, names, numbers, bad)
+    return Frontiers(begin, groups, names, numbers, bad, flat)
 
 
 def _is_utf8(texts: pa.Array) -> bool:
@@ -217,7 +226,7 @@ def _of_json(value: Any) -> Any:
     """The entries of the flat or the grouped form; an exception if it is neither."""
     if all(isinstance(each, dict) for each in value.values()):
         for group, entries in value.items():
-            if not is_text(group):
+            if not is_text(group) or not entries:
                 raise ValueError(group)
             for name, number in entries.items():
                 yield group, name, number
@@ -339,12 +348,6 @@ def _scan_text(offsets: Array, data: Array, there: Array, found: Scanned) -> int
                     kind, inside = 2, True
                     name_start, name_end = at + 1, ends
                     at = ends + 3
-                    if at < stop and data[at] == 125:  # }: no entries
-                        inside = False
-                        at += 1
-                        if at < stop:
-                            fine = fine and data[at] == 44 and at + 1 < stop
-                            at += 1
                     continue
                 if not inside:
                     fine = kind != 2

@@ -17,8 +17,11 @@ from numba import njit
 from causet.delivery import AHEAD
 from causet.kernels.arrays import Array
 from causet.kernels.names import combined
+from causet.kernels.streams.awaited import Contents, awaited, needed, waiting, with_cuts
+from causet.kernels.streams.awaited import selfish as names_itself
 from causet.kernels.streams.beginning import Counted, of_ranges, ranges, stripped, without
-from causet.kernels.streams.block import Block, Messages, of_messages
+from causet.kernels.streams.block import CUT, HEAD, PART, Block, Messages, of_messages
+from causet.kernels.streams.channels import channels_in
 from causet.kernels.streams.delivered import (
     Delivered,
     close_holes,
@@ -28,7 +31,7 @@ from causet.kernels.streams.delivered import (
 )
 from causet.kernels.streams.keys import KEY, digests, encoded, stream_keys
 from causet.kernels.streams.marks import Marks, positions
-from causet.kernels.streams.memory import Memory
+from causet.kernels.streams.memory import UNORDERED, Memory
 from causet.kernels.streams.release import DIVERTED, FLAGGED, HELD, LATE, Released, release
 from causet.kernels.streams.sorting import ascending
 from causet.kernels.streams.thresholds import Given, Rows, first_blocked, mark_late
@@ -56,6 +59,9 @@ class Outcome:
     """ms since they came"""
     missing: list[tuple[int, bytes, int]]
     """which of those that leave lacks which message: the key of its stream, and its number"""
+    reached: tuple[Array, Array]
+    """the keys of streams; and for each up to which number all is delivered, or was given up before the
+    horizon"""
     duplicates: int
     selfish: Array
     """places of messages that depend on themselves or on a later one of their own stream"""
@@ -79,25 +85,36 @@ class Holding(Memory):
         overdue_since: int,
         forget_before: int | None = None,
         by_id: bool = False,
+        contents: Contents | None = None,
     ) -> Outcome:
-        """Take messages in, and let go what can leave: what came up to `overdue_since` waits no longer."""
+        """Take messages in, and let go what can leave: what came up to `overdue_since` waits no longer.
+        `contents` says what is in the cuts that messages name."""
+        cuts = None
+        if messages.cut is not None and contents is not None:
+            cuts = awaited(self, messages, contents)
         stream, receiver, cause_stream = self._known(messages)
+        if messages.brief is not None:
+            self.brief[stream[messages.brief]] = UNORDERED
         new = Block(
             stream,
             messages.number,
             receiver,
             np.full(len(stream), now),
             messages.place,
-            np.zeros(len(stream), np.int64) if messages.part is None else messages.part.astype(np.int64),
+            np.full(len(stream), HEAD) if messages.part is None else np.where(messages.part, PART, HEAD),
             messages.cause_begin,
             cause_stream,
             messages.cause_number,
         )
         head = new.heads()
         selfish = new.selfish(head)
+        if cuts is not None:
+            selfish |= of_messages(names_itself(self, new, cuts), head)
         far = ~selfish & of_messages(new.number > self.top[new.stream] + AHEAD, head)
         fine = ~(selfish | far)
         new = new.linked(head)
+        if cuts is not None:
+            new = waiting(self, new, cuts)
         fresh, duplicate, conflict = self._distinguish(new, messages.mark, fine, marks)
         if messages.part is not None:
             fresh, duplicate, conflict = _as_one(fresh, duplicate, conflict, head)
@@ -114,21 +131,23 @@ class Holding(Memory):
         accepted = new.taken(fresh)
         np.maximum.at(self.top, accepted.stream, accepted.number)
         held = self._held().joined(accepted)
+        if cuts is not None:
+            held = with_cuts(self, held, cuts, now)
         rows, head = self._rows_of(held), held.heads()
-        overdue = held.arrival <= overdue_since
+        overdue = (held.arrival <= overdue_since) & (held.part != CUT)
         late = of_messages(mark_late(rows, self._delivered(), self._claims()), head)
         found = release(rows, self._delivered(), policy, overdue, late, self._lost(), head)
-        left = found.order[held.part[found.order] == 0]
+        left = found.order[held.part[found.order] == HEAD]
         status = found.status[left]
         index = np.full(len(left), NOWHERE, np.int64)
         counts = status != DIVERTED
         index[counts] = _number_within(held.receiver[left[counts]], self.next_index)
         self.touched[held.stream[found.order]] = now
         missing = self._missing(held, found, left)
-        self._remember(held, rows, found, now, forget_before)
+        reached = self._remember(held, rows, found, now, forget_before)
         marks.add(self.stream_key, self.top, accepted.stream, accepted.number, messages.mark[fresh])
         self.marks = marks.sizes
-        self._tidy(forget_before if by_id else None)
+        self._tidy(forget_before, by_id)
         self._tidy_receivers()
         return Outcome(
             held.place[left],
@@ -136,23 +155,31 @@ class Holding(Memory):
             status,
             now - held.arrival[left],
             missing,
-            int((duplicate & (new.part == 0)).sum()),
-            *(messages.place[each & (new.part == 0)] for each in (selfish, forgotten, far, conflict)),
+            reached,
+            int((duplicate & (new.part == HEAD)).sum()),
+            *(messages.place[each & (new.part == HEAD)] for each in (selfish, forgotten, far, conflict)),
         )
 
     def _remember(
         self, held: Block, rows: Rows, found: Released, now: int, forget_before: int | None
-    ) -> None:
-        """Keep what is delivered, what is diverted, what is claimed, and what is still held."""
+    ) -> tuple[Array, Array]:
+        """Keep what is delivered, what is diverted, what is claimed, and what is still held; and say how far
+        all streams are."""
         diverted, kept = found.status == DIVERTED, found.status == HELD
         after = delivered_after(self._delivered(), rows.begin, rows.number, ~(diverted | kept), now)
         gone = delivered_after(self._gone(), rows.begin, rows.number, diverted, now)
         after = close_holes(after, MOST_ISLANDS, self.closed)
+        reached = after.prefix.copy()
+        for known in (after, gone) if forget_before is not None else ():
+            old = known.since < forget_before
+            np.maximum.at(reached, _stream_of_islands(known)[old], known.high[old])
         gone = forget_islands(gone, NEVER if forget_before is None else forget_before, MOST_ISLANDS)
         self.prefix, self.begin, self.low, self.high, self.since = after
         _, self.gone_begin, self.gone_low, self.gone_high, self.gone_since = gone
         self._claim(held, found, now, forget_before)
-        self._hold(held.taken(np.flatnonzero(kept)))
+        left = np.flatnonzero(kept)
+        self._hold(held.taken(needed(held, left) if (held.part == CUT).any() else left))
+        return self.stream_key, reached
 
     def _distinguish(self, new: Block, mark: Array, fine: Array, marks: Marks) -> tuple[Array, Array, Array]:
         """Which messages are new, in the order of (stream, number); which are duplicates; and which have the
@@ -348,6 +375,8 @@ class Holding(Memory):
             np.where(own, held.stream[rows], stream),
             np.where(own, held.number[rows] - 1, number),
         )
+        mine = np.flatnonzero(held.part[rows] != CUT)  # that of a cut is not told
+        rows, stream, number = rows[mine], stream[mine], number[mine]
         return list(zip(turn[rows].tolist(), self._keys(stream), number.tolist(), strict=True))
 
     def _keys(self, stream: Array) -> list[bytes]:
@@ -358,6 +387,7 @@ class Holding(Memory):
     def _known(self, messages: Messages) -> tuple[Array, Array, Array]:
         """The streams of the messages, their receivers, and the streams of their causes, by number; those
         that are new are taken in."""
+        self.add_channels(channels_in(messages))
         receivers, receiver_names = encoded(messages.receiver)
         keys, names, which = stream_keys(messages, receivers, receiver_names)
         streams = self._streams(keys, names)[which]
@@ -373,6 +403,11 @@ def _number_within(receiver: Array, next_index: Array) -> Array:
         index[i] = next_index[receiver[i]]
         next_index[receiver[i]] += 1
     return index
+
+
+def _stream_of_islands(delivered: Delivered) -> Array:
+    found: Array = np.repeat(np.arange(len(delivered.prefix)), np.diff(delivered.begin))
+    return found
 
 
 def _owners(messages: Messages) -> Array:

@@ -13,16 +13,23 @@ import numpy as np
 import pyarrow as pa
 
 from causet.kernels.arrays import Array
-from causet.kernels.streams.block import Block, begins
+from causet.kernels.streams.block import HEAD, Block, begins
+from causet.kernels.streams.channels import with_channels
 from causet.kernels.streams.delivered import NO_PREFIX, Delivered, is_delivered
 from causet.kernels.streams.keys import KEY, digests
 from causet.kernels.streams.marks import positions
 
 LONGEST_NAME = 1000
 """Characters of a receiver's name that is kept for reports."""
-KEYED = ("stream_key", "stream_name", "receiver_key", "claim_key", "claim_by", "lost_name", "noted_key")
-BY_STREAM = ("prefix", "top", "closed", "touched")
+KEYED = (
+    *("stream_key", "stream_name", "receiver_key", "claim_key", "claim_by", "lost_name", "noted_key"),
+    *("channel_key", "channel_group"),
+)
+BY_STREAM = ("prefix", "top", "closed", "touched", "brief")
 BEGINS = ("begin", "gone_begin", "cause_begin")
+LASTING, CUT_ALONE, UNORDERED = 0, 1, 2
+"""How long a stream is remembered: as long as there is something to know of it; only while something waits
+for it; or up to the horizon."""
 
 
 @dataclass
@@ -39,6 +46,8 @@ class Memory:
     """for each stream the largest number below which holes were closed"""
     touched: Array
     """when a message of each stream left last"""
+    brief: Array
+    """how long each stream is remembered"""
     begin: Array
     low: Array
     high: Array
@@ -68,6 +77,9 @@ class Memory:
     noted_number: Array
     noted_since: Array
     """refused messages"""
+    channel_key: Array
+    channel_group: Array
+    """channels, see `channels`"""
     begun: Array
     """the number of the last beginning that counts here, if one does"""
     # Held messages, sorted by (stream, number).
@@ -90,7 +102,7 @@ class Memory:
 
     def __len__(self) -> int:
         """How many messages are held."""
-        return int(len(self.part) - self.part.sum())
+        return int((self.part == HEAD).sum())
 
     def _delivered(self) -> Delivered:
         return Delivered(self.prefix, self.begin, self.low, self.high, self.since)
@@ -98,6 +110,15 @@ class Memory:
     def _gone(self) -> Delivered:
         none = np.full(len(self.prefix), NO_PREFIX)
         return Delivered(none, self.gone_begin, self.gone_low, self.gone_high, self.gone_since)
+
+    @property
+    def channels(self) -> tuple[Array, Array]:
+        """The keys of channels, and of their groups."""
+        return self.channel_key, self.channel_group
+
+    def add_channels(self, more: tuple[Array, Array]) -> None:
+        """Know these channels too."""
+        self.channel_key, self.channel_group = with_channels(self.channels, more)
 
     def _held(self) -> Block:
         return Block(*(getattr(self, name) for name in Block._fields))
@@ -156,13 +177,14 @@ class Memory:
         self.next_index = np.insert(self.next_index, at, 0)
         self.receiver = moved[self.receiver]
 
-    def _tidy(self, forget_before: int | None) -> None:
-        """Drop streams with no state and nothing that waits for them; with a cut-off time, also those of
-        which nothing has left since."""
+    def _tidy(self, forget_before: int | None, all_of_one: bool = False) -> None:
+        """Drop streams with no state and nothing that waits for them; and after a cut-off time those of one
+        message, or where `all_of_one`, all of which nothing has left since."""
         islands, gone = np.diff(self.begin), np.diff(self.gone_begin)
         keep = (self.prefix > 0) | (islands > 0) | (gone > 0)
         if forget_before is not None:
-            keep &= self.touched >= forget_before
+            keep &= (self.touched >= forget_before) | ~(all_of_one | (self.brief == UNORDERED))
+        keep &= self.brief != CUT_ALONE
         keep[self.stream] = True
         keep[self.cause_stream] = True
         if keep.all():
@@ -211,8 +233,9 @@ class Memory:
             batch = reader.read_next_batch()
         columns: dict[str, Any] = {}
         for each in fields(cls):
-            if each.name == "begun" and each.name not in batch.schema.names:  # an earlier release wrote it
-                columns[each.name] = np.empty(0, np.int64)
+            if each.name not in batch.schema.names:  # an earlier release wrote it
+                streams = len(columns["stream_key"]) if each.name in BY_STREAM else 0
+                columns[each.name] = np.zeros(streams, f"S{KEY}" if each.name in KEYED else np.int64)
                 continue
             column = batch.column(each.name)
             if each.name == "receiver_name":

@@ -14,17 +14,24 @@ import numpy as np
 import pyarrow as pa
 
 from causet.delivery import AHEAD
+from causet.envelope import CUT as CUT_ATTRIBUTE
 from causet.errors import BadInput, printable
 from causet.kernels.names import combined
+from causet.kernels.streams.awaited import GROUP as CUT_GROUP
+from causet.kernels.streams.awaited import name_of
+from causet.kernels.streams.block import CUT
 from causet.kernels.streams.holding import NOWHERE, Holding, Outcome
 from causet.kernels.streams.keys import KEY, digests, key_of
 from causet.kernels.streams.marks import Marks, Store
 from causet.readers import ALL
 from causet.spark.streams.beginnings.kept import LEFT_ROWS, OWN_ROWS, ROWS
+from causet.spark.streams.messages.attributes import attributes_of, in_words, without_scope
 from causet.spark.streams.messages.links import causes_of, numbers_of, processes_of, receivers_of
 from causet.spark.streams.messages.settings import ADDED, MALFORMED, Settings
 from causet.spark.streams.messages.taken import Taken, taken
 from causet.spark.streams.pack import OWN, from_blob
+from causet.spark.streams.stability.contents import Contents
+from causet.spark.streams.stability.told import Stream, streams_in, tell
 from causet.spark.streams.state import Segments, named_row
 from causet.status import (
     CONFLICTS,
@@ -70,6 +77,9 @@ class Bucket:
         self._marks = Marks(marks, holding.marks)
         self._counts = dict.fromkeys(COUNTS, 0)
         self._missed: Wanted | None = None
+        self._contents = None if settings.stable is None else Contents(settings.stable, settings.readers)
+        self._left: set[Stream] = set()
+        self._reached = (holding.stream_key, holding.prefix)
         holding.give_up(settings.lost)
 
     def step(
@@ -103,7 +113,9 @@ class Bucket:
             overdue,
             forget_before,
             settings.parent is not None,
+            self._contents,
         )
+        self._reached = outcome.reached
         if len(self.holding) > settings.most_held:
             blocked = self._blocked()[1].words(settings)
             raise BadInput(
@@ -146,6 +158,8 @@ class Bucket:
         before, removed = holding.place, beginning.places(number)
         holding.take_out(removed)
         self.segments.keep(before, holding.place)
+        for channels in beginning.channels(number):
+            holding.add_channels(channels)
         for owner, counted in beginning.counted(number):
             holding.count(owner, counted)
         for table in beginning.files(number, OWN_ROWS):
@@ -174,6 +188,8 @@ class Bucket:
     def _with_results(self, outcome: Outcome) -> pa.Table:
         """The rows that leave, with what became of them."""
         table = self.segments.taken(outcome.place)
+        if self.settings.query:
+            self._left.update(streams_in(table, self.settings))
         missing: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
         links = Links(table, self.settings) if outcome.missing else None
         for turn, stream, number in outcome.missing:
@@ -182,8 +198,8 @@ class Bucket:
             self._missed = self._missed or wanted
             mine = missing[turn]
             if self.settings.grouped:
-                mine = mine.setdefault(wanted.group, {})
-            mine[wanted.source] = max(number, mine.get(wanted.source, 0))
+                mine = mine.setdefault(wanted.channel, {})
+            mine[wanted.message] = max(wanted.number, mine.get(wanted.message, 0))
         status = pa.DictionaryArray.from_arrays(pa.array(outcome.status.astype(np.int8)), pa.array(STATUSES))
         index = pa.array(outcome.index, pa.int64(), mask=outcome.index == NOWHERE)
         return _finished(
@@ -219,11 +235,22 @@ class Bucket:
             **self._counts,
         }
 
+    def tell(self, bucket: int) -> None:
+        """Tell the place of cuts how far the readers are."""
+        if self.settings.query and self.settings.stable is not None:
+            tell(self.settings.stable, self.settings.query, bucket, sorted(self._left), self._reached)
+
     def _blocked(self) -> tuple[int, Wanted]:
         """When the oldest that waits for something that is not here came, and what it waits for."""
-        at, stream, number = self.holding.oldest_blocked()
-        row = self.segments.taken(self.holding.place[at : at + 1])
-        return int(self.holding.arrival[at]), Links(row, self.settings).wanted(0, stream, number)
+        holding = self.holding
+        at, stream, number = holding.oldest_blocked()
+        since = int(holding.arrival[at])
+        if holding.part[at] == CUT and self._contents is not None:
+            reader = holding.receiver_name[int(holding.receiver[at])]
+            cut = -int(holding.place[at])
+            return since, Wanted(reader, *self._contents.named(reader, cut, stream), number)
+        row = self.segments.taken(holding.place[at : at + 1])
+        return since, Links(row, self.settings).wanted(0, stream, number)
 
 
 class Wanted(NamedTuple):
@@ -239,10 +266,22 @@ class Wanted(NamedTuple):
         """By which its stream is known."""
         return key_of(self.receiver, self.group, self.source)
 
+    @property
+    def channel(self) -> str:
+        """As `missing` has it: the channel; none for a cut."""
+        return "" if self.group == CUT_GROUP else without_scope(self.group)
+
+    @property
+    def message(self) -> str:
+        """As `missing` has it: its process, or that it is a cut."""
+        return CUT_ATTRIBUTE if self.group == CUT_GROUP else self.source
+
     def words(self, settings: Settings) -> str:
+        if self.group == CUT_GROUP:
+            return f"cut {self.number}" + (f" at {printable(self.receiver)}" if self.receiver != ALL else "")
         name = printable(self.source) if settings.parent else f"{printable(self.source)}:{self.number}"
         if settings.grouped and self.group != ALL:
-            name = f"{name} in {printable(self.group)}"
+            name = f"{name} in {printable(in_words(self.group))}"
         return name if self.receiver == ALL else f"{name} at {printable(self.receiver)}"
 
 
@@ -254,6 +293,7 @@ class Links:
         self._process = processes_of(table, settings)
         self._numbers = numbers_of(table, settings)
         self._causes = causes_of(table, settings)
+        self._attributes = attributes_of(table, settings)
 
     def wanted(self, row: int, stream: bytes, number: int) -> Wanted:
         """The message of a stream that a row waits for; or the row's own."""
@@ -267,6 +307,11 @@ class Links:
             group = self._causes.group
             where = groups[0] if group is None and groups else ALL if group is None else group[at].as_py()
             named.append((where, self._causes.name[at].as_py()))
+        cut = 0 if self._attributes.cut is None else int(self._attributes.cut[row])
+        if cut:
+            priority = 0 if self._attributes.priority is None else int(self._attributes.priority[row])
+            if stream == key_of(receiver, CUT_GROUP, name_of(cut, priority)):
+                return Wanted(receiver, CUT_GROUP, "", cut)
         keys = combined(
             combined(digests([receiver] * len(named)), digests([group for group, _ in named])),
             digests([name for _, name in named]),

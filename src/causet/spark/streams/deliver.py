@@ -80,6 +80,7 @@ def deliver(
     ends: DataFrame | None = None,
     readers: Given | DataFrame = None,
     begin: str | None = None,
+    stable: str | Path | None = None,
     protocol: str | None = None,
     system: str | Path | Mapping[str, Any] | None = None,
 ) -> Deliver | Members:
@@ -101,6 +102,9 @@ def deliver(
     :param begin: where readers begin that are new to the checkpoint of a query: `"now"`, after what the
         others delivered; or for a new checkpoint `"front"`, or a file with a cut. A query of your own, with
         `transform`, begins at the front.
+    :param stable: a folder of cuts, which workers can read too: messages that name a cut wait for what is in
+        it. `causet deliver` also makes its readers known there, and publishes cuts of what all known readers
+        have delivered. Without it, a message that names a cut is diverted.
     :param by: the column of the receiver, where messages are numbered per receiver.
     :param horizon: how long to remember causes that were given up, and what was diverted; with `parent`, also
         the ids of delivered messages.
@@ -130,6 +134,7 @@ def deliver(
             "lost": given_up,
             "ends": ends,
             "begin": begin,
+            "stable": stable,
         }
         return members(protocol, system, missing, by, buckets, most_held, strict, most_bytes, others)
     return Deliver(
@@ -146,6 +151,7 @@ def deliver(
         ends,
         readers_of(_pairs(readers) if isinstance(readers, DataFrame) else readers),
         begin,
+        stable=None if stable is None else str(Path(stable).absolute()),
     )
 
 
@@ -179,6 +185,10 @@ class Deliver:
     begin: str | None = None
     beginning: Beginning | None = None
     """where readers begin, as a query wrote it down"""
+    stable: str | None = None
+    """the place of cuts"""
+    query: str = ""
+    """under which name its readers are known there, if they are"""
 
     command = "deliver"
 
@@ -195,6 +205,10 @@ class Deliver:
         if not 1 <= self.buckets <= 1 << 16:
             raise BadInput(f"buckets = {self.buckets}: there can be 1 to 65,536")
         for name in ("by", "parent"):
+            if getattr(self, name) is not None and self.stable is not None:
+                raise BadInput(
+                    f"stable cannot be used with {name} (--stable with --{name}): cuts are of groups"
+                )
             if getattr(self, name) is not None and self.readers != Readers():
                 raise BadInput(
                     f"readers cannot be used with {name} (--readers with --{name}): readers read groups, and "
@@ -234,7 +248,7 @@ class Deliver:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that may change from run to run, as JSON has them."""
-        names = ("missing", "patience", "horizon", "lost", "strict", "most_bytes")
+        names = ("missing", "patience", "horizon", "lost", "strict", "most_bytes", "stable")
         return {**{name: getattr(self, name) for name in names}, "readers": self.readers.as_json()}
 
     def changed(self, settings: Mapping[str, Any], ends: DataFrame | None = None) -> Deliver:
@@ -301,6 +315,8 @@ class Deliver:
             groups=groups,
             readers=self.readers,
             beginning=self.beginning,
+            stable=self.stable,
+            query=self.query,
             grouped=numbers is not None and not is_late(rows, numbers),
         )
         return whole, settings, renamed

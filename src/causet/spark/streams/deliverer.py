@@ -65,5 +65,6 @@ class Deliverer(Holder):
             ended = now
         for table in bucket.step(chunk, now, ended, last=True):
             yield from as_blobs(table, **_NOTHING)
+        bucket.tell(key[0])
         yield Row(rows=None, **bucket.report())
         self.save(bucket.holding.to_bytes(), segments)

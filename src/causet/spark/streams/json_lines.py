@@ -13,11 +13,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from causet.envelope import BYPASS, DOMAIN, GROUPS, PRIORITY, PROCESS, SCOPE, VERSION_NAME
+from causet.envelope import CUT, DOMAIN, GROUPS, PRIORITY, PROCESS, VERSION_NAME
 from causet.envelope import NUMBERS as IN_GROUPS
 from causet.errors import quote
 from causet.spark.columns import input_names, quoted
-from causet.spark.streams.messages.settings import LATE, MALFORMED
+from causet.spark.streams.messages.settings import ALWAYS, LATE, MALFORMED
 from causet.spark.streams.pack import FAULT, OWN
 
 VALUE = "value"
@@ -32,11 +32,7 @@ MOST_SHOWN = 40
 KEY = "causet.key"
 """In the metadata of a column: its name in the lines, where that is another one."""
 TEXTS = frozenset({"source", PROCESS, "causaldeps", "causaltime", DOMAIN, GROUPS, IN_GROUPS, "id", "type"})
-NUMBERS = frozenset({VERSION_NAME, "sequence", "rc", "r"})
-ALWAYS = (VERSION_NAME, PROCESS, DOMAIN, GROUPS, IN_GROUPS, PRIORITY, SCOPE, BYPASS)
-"""Attributes that are read although no line had them when the query began: without them a message of another
-version, of another run of its source, to other groups or of another order would be taken for something that
-it is not."""
+NUMBERS = frozenset({VERSION_NAME, "sequence", "rc", "r", CUT, PRIORITY})
 _LINE, _RAW = f"{OWN}line", f"{OWN}raw"
 
 

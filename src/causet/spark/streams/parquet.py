@@ -24,11 +24,11 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 from xxhash import xxh64_intdigest
 
-from causet.envelope import NUMBERS, PROCESS, VERSION_NAME
 from causet.errors import BadInput, quote, reason
 from causet.files import unwritable
 from causet.kernels.arrays import Array
 from causet.spark.columns import input_names
+from causet.spark.streams.messages.settings import ALWAYS
 from causet.spark.streams.pack import Batches, in_workers, text_column, together
 from causet.status import DIVERTED
 
@@ -183,7 +183,7 @@ def rows_of(path: Path, schema: pa.Schema) -> Batches:
 def _check_identity(there: pa.Schema, schema: pa.Schema) -> None:
     """ArrowTypeError if a file has a column without which its messages would be taken for others, and the
     query began without that."""
-    for name in (VERSION_NAME, PROCESS, NUMBERS):
+    for name in ALWAYS:
         if name in there.names and name not in schema.names:
             raise pa.ArrowTypeError(
                 f"it has a column {quote(name)}, and the files had none when the query began: begin with a "

@@ -15,12 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from causet.errors import BadInput, printable
-from causet.spark.columns import quoted
+from causet.readers import Readers
 from causet.spark.start.errors import from_spark
 from causet.spark.streams.beginnings.run import Start
 from causet.spark.streams.books import Books
@@ -49,9 +48,11 @@ from causet.spark.streams.kafka.source import KafkaReader, read_kafka
 from causet.spark.streams.members.members import Members
 from causet.spark.streams.merge.merge import Merge
 from causet.spark.streams.merge.packers import Counted
-from causet.spark.streams.pack import OWN, SIZE, Blobs
+from causet.spark.streams.messages.columns import columns_of, with_size
+from causet.spark.streams.pack import Blobs
 from causet.spark.streams.parquet import Messages
 from causet.spark.streams.running import Progress, now_ms, run
+from causet.spark.streams.stability.publisher import Publisher
 from causet.spark.streams.ticks import FileReading, Reading, Ticks, TopicReading
 from causet.spark.streams.verdicts import examine, unreadable_rows
 from causet.status import READ, SKIPPED
@@ -196,7 +197,8 @@ class Query:
             ends = ends.mapInArrow(Counted(folder), "ended long")
         found = transform.changed(settings, ends)
         if isinstance(found, Deliver):
-            found = replace(found, beginning=self.kept.beginnings.counting())
+            query = "" if found.stable is None else self.kept.name
+            found = replace(found, beginning=self.kept.beginnings.counting(), query=query)
         return found.blobs(messages)
 
     def run(
@@ -215,13 +217,14 @@ class Query:
             renamed = {**in_lines, **blobs.renamed}
             about = {"command": transform.command, "checkpoint": str(kept.folder.resolve())}
             self.target.claim(kept.name, {**about, "source": asked.source})
+            publisher = _publisher(transform, kept.name, asked.sink)
             waits = False
             if self.begun is None:
                 waits = self._begin(spark, messages)
                 self._settle(columns)
         known = read_gaps(kept.folder)
         held_before = transform.held(spark, kept.spark) if self.begun is not None else 0
-        runs = Runs(self, spark, show, leaves)
+        runs = Runs(self, spark, publisher.watched(show), leaves)
         pending = kept.pending()
         if pending is not None:
             runs.alone(pending, self._settings_of_planned())
@@ -237,6 +240,7 @@ class Query:
             # A clock counts up to when the run began: of what came later, some may not be read.
             kept.end(began if isinstance(transform, Merge) else now_ms())
             runs.to_the_end()
+        publisher.publish()
         gaps = [gap for gap in read_gaps(kept.folder) if gap not in known]
         counts = {**progress.counts, READ: progress.taken}
         if gaps:
@@ -402,22 +406,17 @@ def _check_apart(asked: Asked, kept: Checkpoint) -> None:
             )
 
 
-def columns_of(rows: DataFrame) -> T.StructType:
-    """The columns of messages, without our own."""
-    return T.StructType([field for field in rows.schema.fields if not field.name.startswith(OWN)])
-
-
-def with_size(rows: DataFrame) -> DataFrame:
-    """With the bytes that each row takes as JSON, which is how it goes into a topic."""
-    names = [F.col(quoted(name)) for name in rows.columns if not name.startswith(OWN)]
-    return rows.withColumn(SIZE, F.octet_length(F.to_json(F.struct(*names))).cast("long"))
-
-
 def _start(transform: Transform, kept: Checkpoint, begun: Mapping[str, Any] | None) -> Start | None:
     if not isinstance(transform, Deliver):
         return None
     settings = None if begun is None else begun["settings"]
     return Start.checked(kept, transform.readers, transform.begin, settings)
+
+
+def _publisher(transform: Transform, name: str, sink: str) -> Publisher:
+    if isinstance(transform, Deliver):
+        return Publisher(transform.stable, name, transform.readers, sink)
+    return Publisher(None, name, Readers(), sink)
 
 
 def _target(asked: Asked, written_as: str, name: str) -> Target:

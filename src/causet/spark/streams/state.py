@@ -83,14 +83,14 @@ class Segments:
 
     def keep(self, before: Array, places: Array) -> None:
         """Keep those rows of the chunk that are held, whose places change to where they are now; and drop the
-        segments of which no row is held any longer."""
+        segments of which no row is held any longer. Places below 0 are not those of rows."""
         new = np.flatnonzero(places >> SEGMENT_BITS == self.number)
         if len(new):
             kept, which = np.unique(places[new], return_inverse=True)  # a message may have several places
             self._store.updateValue((self.number,), (to_blob(self.taken(kept)),))
             places[new] = (self.number << SEGMENT_BITS) + which.reshape(-1)
             self.number += 1
-        for old in np.setdiff1d(before >> SEGMENT_BITS, places >> SEGMENT_BITS).tolist():
+        for old in np.setdiff1d(before[before >= 0] >> SEGMENT_BITS, places >> SEGMENT_BITS).tolist():
             self._store.removeKey((old,))
         self._chunk = None
 

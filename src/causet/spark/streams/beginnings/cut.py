@@ -6,7 +6,8 @@
 
 The state of a query knows names by their digests (blake2b, 128 bits), and nothing that counts needs more; so
 a cut that is exported names processes by digests, and groups where no list of readers names them. A cut that
-is written by hand can have names. A number stands for all from 1 to it; a list has ranges of numbers.
+is written by hand can have names. A number stands for all from 1 to it; a list has ranges of numbers. The
+other channels of a group, where messages have priorities or scopes, stand in it under "channels", by digests.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from causet.readers import Readers
 VERSION = 1
 DIGEST = re.compile(f"[0-9a-f]{{{2 * KEY}}}")
 Groups = dict[bytes, Counted]
-"""The key of a group → what counts as delivered there."""
+"""The key of a group, or of another channel → what counts as delivered there."""
 
 
 @dataclass
@@ -41,26 +42,38 @@ class Cut:
     place: str
     readers: dict[str, Groups] = field(default_factory=dict)
     groups: Groups = field(default_factory=dict)
+    group_of: dict[bytes, bytes] = field(default_factory=dict)
+    """of channels that are not groups themselves"""
 
     def of(self, reader: str, group: str) -> Counted:
         """Where a reader begins in a group: where it was; or else where the group is, or some reader of it.
         BadInput if nothing is known of the group."""
-        key = digests([group]).tobytes()
-        if key in self.readers.get(reader, {}):
-            return self.readers[reader][key]
-        found = [each[key] for each in (self.groups, *self.readers.values()) if key in each]
-        if not found:
+        found = self._of(reader, digests([group]).tobytes())
+        if found is None:
             raise BadInput(
                 f"{self.place} has no cut of the group {quote(group)}, which reader {quote(reader)} reads; "
                 f'add it under "groups", as {{}} if it begins with its first messages'
             )
+        return found
+
+    def _of(self, reader: str, key: bytes) -> Counted | None:
+        if key in self.readers.get(reader, {}):
+            return self.readers[reader][key]
+        found = [each[key] for each in (self.groups, *self.readers.values()) if key in each]
+        if not found:
+            return None
         return found[0] if key in self.groups else union(found)
 
     def beginnings(self, readers: Readers) -> Iterator[tuple[str, bytes, Counted]]:
-        """Where each reader begins: reader, key of the group, and what counts as delivered."""
+        """Where each reader begins: reader, key of the channel, and what counts as delivered."""
         for reader, groups in readers.listed:
             for group in groups:
-                yield reader, digests([group]).tobytes(), self.of(reader, group)
+                key = digests([group]).tobytes()
+                yield reader, key, self.of(reader, group)
+                for channel in (each for each, of in self.group_of.items() if of == key):
+                    found = self._of(reader, channel)
+                    assert found is not None
+                    yield reader, channel, found
         if not readers.listed:
             yield from self._unlisted(readers)
 
@@ -70,8 +83,8 @@ class Cut:
             [*found] = (each[group] for each in (self.groups, *self.readers.values()) if group in each)
             if not readers.each:
                 yield "all", group, union(found)
-            elif group in known:
-                yield known[group], group, union(found)
+            elif self.group_of.get(group, group) in known:
+                yield known[self.group_of.get(group, group)], group, union(found)
             else:
                 raise BadInput(
                     f"{self.place} does not name all groups, as --readers each needs; name readers and groups"
@@ -89,20 +102,28 @@ def read_cut(place: str | Path) -> Cut:
         if not isinstance(found, dict) or found.get("version") != VERSION:
             raise BadInput(f'it must be a JSON object with "version": {VERSION}')
         _check_names("a cut", found, ("version", "readers", "groups"))
-        cut = Cut(str(place), groups=_groups({"groups": found.get("groups", {})}))
+        cut = Cut(str(place))
+        cut.groups |= _groups({"groups": found.get("groups", {})}, cut.group_of)
         for reader, about in _map("readers", found.get("readers", {})).items():
-            cut.readers[reader] = _groups(_map(f"reader {quote(reader)}", about))
+            cut.readers[reader] = _groups(_map(f"reader {quote(reader)}", about), cut.group_of)
         return cut
     except BadInput as error:
         raise BadInput(f"{place}: {error}") from None
 
 
-def _groups(about: Mapping[str, Any]) -> Groups:
+def _groups(about: Mapping[str, Any], group_of: dict[bytes, bytes]) -> Groups:
+    """What was delivered by channels; which group a channel is of, is noted in `group_of`."""
     _check_names("a reader", about, ("groups", "digests"))
     named = _map("groups", about.get("groups", {}))
     keyed = _map("digests", about.get("digests", {}))
-    keys = [*_named(named), *_digested(keyed)]
-    return {key: _counted(_map("a group", each)) for key, each in keys}
+    found: Groups = {}
+    for key, value in (*_named(named), *_digested(keyed)):
+        group = dict(_map("a group", value))
+        for channel, each in _digested(_map("channels", group.pop("channels", {}))):
+            found[channel] = _counted(_map("a channel", each))
+            group_of[channel] = key
+        found[key] = _counted(group)
+    return found
 
 
 def _counted(about: Mapping[str, Any]) -> Counted:

@@ -10,11 +10,12 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from causet.envelope import ALL as ALL_GROUPS
-from causet.kernels.streams.beginning import counted_by, groups_of
+from causet.kernels.streams.beginning import Counted, counted_by, groups_of
+from causet.kernels.streams.channels import channels_of
 from causet.kernels.streams.holding import Holding
 from causet.kernels.streams.keys import KEY, digests
 from causet.readers import ALL, Readers, readers_of
-from causet.spark.streams.beginnings.cut import VERSION, as_json, hex_of
+from causet.spark.streams.beginnings.cut import VERSION, as_json
 from causet.spark.streams.beginnings.kept import Beginnings
 from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.held import heads_of
@@ -49,18 +50,26 @@ def cut_of(heads: Mapping[int, Holding], readers: Readers, buckets: int) -> dict
         named = {digests([name]).tobytes(): name for name in names}
         known = dict.fromkeys(named)
         if not readers.listed and not readers.each:
-            whole = groups_of(memory, reader).tobytes()
+            whole = groups_of(memory, reader).tobytes() + memory.channel_group.tobytes()
             known |= {whole[at : at + KEY]: None for at in range(0, len(whole), KEY)}
         mine: dict[str, dict[str, Any]] = {"groups": {}, "digests": {}}
-        for key in known:
-            group = np.frombuffer(key, f"S{KEY}")
-            counted = counted_by(memory, reader, group)
-            if not readers.listed and not len(counted.low):
+        channels = {channel for key in known for channel in channels_of(memory.channels, key)[1:]}
+        for key in (each for each in known if each not in channels):
+            counted = _counted(memory, reader, key)
+            more = {
+                channel.hex(): as_json(_counted(memory, reader, channel))
+                for channel in channels_of(memory.channels, key)[1:]
+            }
+            if not readers.listed and not len(counted.low) and not more:
                 continue
-            kind, name = ("groups", named[key]) if key in named else ("digests", hex_of(group)[0])
-            mine[kind][name] = as_json(counted)
+            kind, name = ("groups", named[key]) if key in named else ("digests", key.hex())
+            mine[kind][name] = as_json(counted) | ({"channels": more} if more else {})
         found[reader] = {kind: groups for kind, groups in mine.items() if groups}
     return {"version": VERSION, "readers": found}
+
+
+def _counted(memory: Holding, reader: str, key: bytes) -> Counted:
+    return counted_by(memory, reader, np.frombuffer(key, f"S{KEY}"))
 
 
 def _readers(heads: Mapping[int, Holding], readers: Readers) -> list[tuple[str, tuple[str, ...]]]:

@@ -1,7 +1,8 @@
 """Beginnings of readers, as they lie in the folder of a checkpoint until they count.
 
     beginnings/N/about.json        which batch was the last one before it, and who read what then and since
-    beginnings/N/B/cut             for bucket B: what counts as delivered to whom
+    beginnings/N/B/cut-…           for bucket B: what counts as delivered to whom
+    beginnings/N/B/channels-…      channels and their groups
     beginnings/N/B/places          the messages that are taken out and come in again
     beginnings/N/B/own-…, left-…   these, and those whose readers do not read their groups any more
     beginnings/N/B/rows-…          copies of what other readers hold
@@ -33,7 +34,7 @@ from causet.kernels.streams.keys import KEY
 from causet.readers import Readers, readers_of
 from causet.spark.streams.pack import from_blob, to_blob
 
-CUT, PLACES, OWN_ROWS, LEFT_ROWS, ROWS = "cut", "places", "own", "left", "rows"
+CUT, CHANNELS, PLACES, OWN_ROWS, LEFT_ROWS, ROWS = "cut", "channels", "places", "own", "left", "rows"
 ABOUT = "about.json"
 RANGES = pa.schema(
     [
@@ -69,6 +70,11 @@ class Beginning:
             owner, process = (_keys(table.column(name)) for name in ("owner", "process"))
             low, high, closed = (table.column(name).to_numpy() for name in ("low", "high", "closed"))
             yield owner, Counted(process, low, high, closed)
+
+    def channels(self, bucket: int) -> Iterator[tuple[Array, Array]]:
+        """The keys of channels, and of their groups."""
+        for table in self.files(bucket, CHANNELS):
+            yield _keys(table.column("channel")), _keys(table.column("group"))
 
     def places(self, bucket: int) -> Array:
         """The places of the messages that are to be taken out."""
@@ -129,8 +135,14 @@ class Beginnings:
         self._files = 0
         self._ranges, self._waiting = {}, 0
 
+    def channel(self, bucket: int, channel: bytes, group: bytes) -> None:
+        """Note which group a channel is of."""
+        keys = ([channel], pa.binary(KEY)), ([group], pa.binary(KEY))
+        table = pa.Table.from_arrays([pa.array(*each) for each in keys], names=["channel", "group"])
+        self.add(bucket, CHANNELS, table)
+
     def count(self, bucket: int, reader: str, group: Array, counted: Counted) -> None:
-        """Note what counts as delivered to a reader in a group, which is one key."""
+        """Note what counts as delivered to a reader in a channel, which is one key."""
         if not len(counted.low):
             return
         rows = len(counted.low)

@@ -22,8 +22,9 @@ from causet.errors import BadInput, printable, quote
 from causet.kernels.arrays import Array
 from causet.kernels.names import combined
 from causet.kernels.streams.beginning import NOTHING, Counted, counted_by, covers, streams_of, union
+from causet.kernels.streams.channels import channels_of, plain
 from causet.kernels.streams.holding import Holding
-from causet.kernels.streams.keys import digests
+from causet.kernels.streams.keys import KEY, digests
 from causet.kernels.streams.marks import positions
 from causet.readers import Readers
 from causet.spark.streams.beginnings.kept import LEFT_ROWS, OWN_ROWS, ROWS, Beginnings
@@ -35,6 +36,8 @@ from causet.spark.streams.state import ROW_MASK, SEGMENT_BITS
 
 Rows = Callable[[int], Iterator[tuple[int, pa.Table]]]
 """The segments of the rows that a bucket holds, with their numbers."""
+Cuts = dict[bytes, Counted]
+"""The key of a channel → what counts as delivered there."""
 Wanted = dict[int, list[tuple[str, Array]]]
 """bucket → who wants the rows at which places"""
 
@@ -59,33 +62,47 @@ class State:
 def begin_now(kept: Beginnings, state: State, before: Readers, found: Changes) -> None:
     """Write down what begins, but for the word that it is there."""
     groups = {group: None for groups in found.added.values() for group in groups}
-    cuts = {group: _cut_of(state, before, group) for group in groups}
+    cuts = {group: _cuts_of(state, before, group) for group in groups}
     for reader, mine in found.added.items():
+        bucket = state.bucket_of(reader)
         for group in mine:
-            kept.count(state.bucket_of(reader), reader, digests([group]), cuts[group])
+            itself = digests([group]).tobytes()
+            for channel, cut in cuts[group].items():
+                kept.count(bucket, reader, np.frombuffer(channel, f"S{KEY}"), cut)
+                if channel != itself:
+                    kept.channel(bucket, channel, itself)
     held = {group: _held_above(state, before, group, cuts[group]) for group in groups}
     _write_rows(kept, state, _own(state, found), _own_rows)
-    _write_rows(kept, state, _copies(held, found), _Copies(cuts))
+    _write_rows(
+        kept, state, _copies(held, found), _Copies({k: c for cut in cuts.values() for k, c in cut.items()})
+    )
 
 
-def _cut_of(state: State, before: Readers, group: str) -> Counted:
-    key = digests([group])
-    return union(counted_by(state.of(reader), reader, key) for reader in before.of_group(group))
+def _cuts_of(state: State, before: Readers, group: str) -> Cuts:
+    """What was delivered in each channel of a group, by any of its readers."""
+    readers = [(reader, state.of(reader)) for reader in before.of_group(group)]
+    key = digests([group]).tobytes()
+    channels = dict.fromkeys([key, *(each for _, of in readers for each in channels_of(of.channels, key))])
+    return {
+        channel: union(counted_by(of, reader, np.frombuffer(channel, f"S{KEY}")) for reader, of in readers)
+        for channel in channels
+    }
 
 
-def _held_above(state: State, before: Readers, group: str, cut: Counted) -> dict[int, Array]:
+def _held_above(state: State, before: Readers, group: str, cuts: Cuts) -> dict[int, Array]:
     """Where what is held of a group lies that is not in the cut: bucket → places, each message once."""
     found: dict[int, list[Array]] = defaultdict(list)
-    taken = cut
-    for reader in before.of_group(group):
-        holding = state.of(reader)
-        mine = np.flatnonzero(np.isin(holding.stream, streams_of(holding, reader, digests([group]))))
-        process, number = holding.stream_name[holding.stream[mine]], holding.number[mine]
-        new = ~covers(taken, process, number)
-        if new.any():
-            process, number = process[new], number[new]
-            taken = union([taken, Counted(process, number, number, np.zeros(len(number), np.int64))])
-            found[state.bucket_of(reader)].append(holding.place[mine[new]])
+    for channel, taken in cuts.items():
+        for reader in before.of_group(group):
+            holding = state.of(reader)
+            streams = streams_of(holding, reader, np.frombuffer(channel, f"S{KEY}"))
+            mine = np.flatnonzero(np.isin(holding.stream, streams))
+            process, number = holding.stream_name[holding.stream[mine]], holding.number[mine]
+            new = ~covers(taken, process, number)
+            if new.any():
+                process, number = process[new], number[new]
+                taken = union([taken, Counted(process, number, number, np.zeros(len(number), np.int64))])
+                found[state.bucket_of(reader)].append(holding.place[mine[new]])
     return {bucket: np.concatenate(places) for bucket, places in found.items()}
 
 
@@ -136,7 +153,8 @@ def _own_rows(kept: Beginnings, state: State, reader: str, places: Array, table:
     """What a reader goes on to hold; and what is only in groups that it reads no longer."""
     numbers = numbers_of(table, state.settings)
     assert numbers.group is not None
-    reads = np.array([state.settings.readers.reads(reader, each) for each in numbers.group.to_pylist()], bool)
+    groups = [plain(each) for each in numbers.group.to_pylist()]
+    reads = np.array([state.settings.readers.reads(reader, each) for each in groups], bool)
     mine = np.zeros(table.num_rows, np.bool_)
     mine[np.repeat(np.arange(table.num_rows), np.diff(numbers.begin))[reads]] = True
     bucket = state.bucket_of(reader)
@@ -148,7 +166,7 @@ def _own_rows(kept: Beginnings, state: State, reader: str, places: Array, table:
 
 @dataclass(frozen=True)
 class _Copies:
-    cuts: Mapping[str, Counted]
+    cuts: Cuts
 
     def __call__(self, kept: Beginnings, state: State, reader: str, places: Array, table: pa.Table) -> None:
         self._check(state, reader, table)
@@ -166,7 +184,7 @@ class _Copies:
         assert numbers.group is not None
         owner = np.repeat(np.arange(table.num_rows), np.diff(numbers.begin))
         groups = numbers.group.to_pylist()
-        reads = np.array([state.settings.readers.reads(reader, each) for each in groups], bool)
+        reads = np.array([state.settings.readers.reads(reader, plain(each)) for each in groups], bool)
         processes = processes_of(table, state.settings)
         names = digests([str(processes[row].as_py()) for row in owner.tolist()])
         keys = combined(combined(digests([reader] * len(groups)), digests(groups)), names)
@@ -176,13 +194,13 @@ class _Copies:
         left[known] = holding.is_delivered(stream[known], numbers.number[known])
         here[known] = holding._is_held(stream[known], numbers.number[known])
         for at in np.flatnonzero(reads & ~left & ~here).tolist():
-            cut = self.cuts.get(groups[at], NOTHING)
+            cut = self.cuts.get(digests([groups[at]]).tobytes(), NOTHING)
             if covers(cut, names[at : at + 1], numbers.number[at : at + 1])[0]:
                 continue
             if (left & (owner == owner[at])).any():
                 message = f"{printable(str(processes[owner[at]].as_py()))}:{numbers.number[at]}"
                 raise BadInput(
-                    f"reader {quote(reader)} cannot begin in the group {quote(groups[at])} now: it has "
-                    f"delivered {message}, which the readers of that group still hold; begin when they have "
-                    "delivered it, or give the reader another name"
+                    f"reader {quote(reader)} cannot begin in the group {quote(plain(groups[at]))} now: it "
+                    f"has delivered {message}, which the readers of that group still hold; begin when they "
+                    "have delivered it, or give the reader another name"
                 )

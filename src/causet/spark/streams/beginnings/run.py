@@ -66,8 +66,11 @@ class Start:
         folder.begin()
         empty = State({}, lambda bucket: iter(()), settings)
         if self.cut is not None:
-            for reader, group, counted in self.cut.beginnings(self.readers):
-                folder.count(empty.bucket_of(reader), reader, np.frombuffer(group, f"S{KEY}"), counted)
+            for reader, channel, counted in self.cut.beginnings(self.readers):
+                bucket = empty.bucket_of(reader)
+                folder.count(bucket, reader, np.frombuffer(channel, f"S{KEY}"), counted)
+                if channel in self.cut.group_of:
+                    folder.channel(bucket, channel, self.cut.group_of[channel])
         elif found is not None and self.before is not None:
             state = State(
                 heads_of(spark, self.kept.spark), partial(segments_of, spark, self.kept.spark), settings

@@ -48,7 +48,7 @@ FORMAT = "causet-kafka"
 ATTRIBUTES = (
     *("id", "source", "type", "sequence"),
     *("causalversion", "causalprocess", "causaldomain", "causalgroups", "causalnumbers"),
-    *("causaldeps", "causaltime", "causalpriority", "causalscope", "causalbypass"),
+    *("causaldeps", "causaltime", "causalcut", "causalpriority", "causalscope", "causalbypass"),
 )
 PER_BATCH = 1_000_000
 Offsets = dict[str, Any]

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from causet.envelope import GROUPS, NUMBERS, PROCESS, VERSION_NAME
 from causet.errors import BadInput, quote
+from causet.spark.columns import quoted
 from causet.spark.streams.messages.settings import LATE, MALFORMED
 from causet.spark.streams.pack import FAULT, OWN, SIZE
+
+
+def columns_of(rows: DataFrame) -> T.StructType:
+    """The columns of messages, without our own."""
+    return T.StructType([field for field in rows.schema.fields if not field.name.startswith(OWN)])
+
+
+def with_size(rows: DataFrame) -> DataFrame:
+    """With the bytes that each row takes as JSON, which is how it goes into a topic."""
+    names = [F.col(quoted(name)) for name in rows.columns if not name.startswith(OWN)]
+    return rows.withColumn(SIZE, F.octet_length(F.to_json(F.struct(*names))).cast("long"))
 
 
 def column_of_version(messages: DataFrame) -> str:

@@ -2,7 +2,8 @@
 
 A row of a table with groups has a number in each of its groups, and causes in any group; seen from a reader,
 only those in the groups that it reads count. A row of an older table has one number, in its domain or in
-none, and causes there.
+none, and causes there. Where there are priorities and scopes, a group here is a channel within a scope
+(`attributes`).
 """
 
 from __future__ import annotations
@@ -15,12 +16,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from causet.envelope import MOST_SEQUENCE
+from causet.frontier import PRIORITY_MARK as MARK
 from causet.kernels.arrays import Array
 from causet.kernels.streams.block import begins
 from causet.kernels.streams.causes import Causes as Read
 from causet.kernels.streams.causes import read_causes, read_parents
+from causet.kernels.streams.channels import is_marked, plain
 from causet.kernels.streams.frontiers import read_frontiers, read_numbers
 from causet.readers import ALL
+from causet.spark.streams.messages.attributes import (
+    PAST,
+    Attributes,
+    attributes_of,
+    channels,
+    joined,
+    waited,
+)
 from causet.spark.streams.messages.settings import NUMBER, RECEIVER, Settings
 from causet.spark.streams.pack import in_one_piece, text_column
 
@@ -64,7 +75,63 @@ def _same(text: str, count: int) -> pa.Array:
 
 
 def numbers_of(table: pa.Table, settings: Settings) -> Numbers:
-    """The own numbers of rows, whoever reads them."""
+    """The own numbers of rows, for all readers. One that bypasses the order has a 1 for each group."""
+    attributes = attributes_of(table, settings)
+    found = _numbers_of(table, settings)
+    if found.group is None:
+        return found
+    if is_marked(found.group):
+        found = _without_marked(found)
+    assert found.group is not None
+    found = found._replace(group=channels(found.group, found.begin, attributes))
+    return found if attributes.bypass is None else _with_bypass(found, table, settings, attributes.bypass)
+
+
+def _without_marked(found: Numbers) -> Numbers:
+    """Refuse the rows to groups that have the mark of channels in their names."""
+    assert found.group is not None
+    names = found.group.dictionary_encode()
+    marked = np.array([plain(each) != each for each in names.dictionary.to_pylist()], np.bool_)
+    odd = marked[names.indices.to_numpy(zero_copy_only=False)]
+    rows = np.zeros(len(found.begin) - 1, np.bool_)
+    rows[np.repeat(np.arange(len(rows)), np.diff(found.begin))[odd]] = True
+    return found._replace(bad={**found.bad, "is for a group that cannot be called so": rows})
+
+
+def _with_bypass(found: Numbers, table: pa.Table, settings: Settings, bypass: Array) -> Numbers:
+    """The same with an entry for each group of the rows that bypass the order."""
+    count = table.num_rows
+    begin, names = begins(np.zeros(count, np.int64)), pa.array([], pa.large_string())
+    if settings.groups is not None and settings.groups in table.column_names:
+        begin, names = read_groups(in_one_piece(table.column(settings.groups)))
+    sizes = np.where(bypass, np.diff(begin), 0)
+    owner = np.repeat(np.arange(count), np.diff(begin))
+    names, owner = names.filter(pa.array(bypass[owner])), owner[bypass[owner]]
+    odd = bypass & (np.bincount(owner, minlength=count) == 0)
+    odd[owner[pc.equal(names, "").to_numpy(zero_copy_only=False)]] = True
+    if is_marked(names):
+        odd[owner[pc.match_substring(names, MARK).to_numpy(zero_copy_only=False)]] = True
+    coded = names.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    pairs, counts = np.unique(np.stack([owner, coded]), axis=1, return_counts=True)
+    odd[pairs[0][counts > 1]] = True
+    mine = np.repeat(~bypass, np.diff(found.begin))
+    assert found.group is not None
+    whole = np.where(bypass, sizes, np.diff(found.begin))
+    at = begins(whole)
+    here = np.repeat(bypass, whole)
+    number = np.ones(int(at[-1]), np.int64)
+    number[~here] = found.number[mine]
+    kept = found.group.filter(pa.array(mine))
+    taken = np.empty(len(number), np.int64)
+    taken[~here] = np.arange(len(kept))
+    taken[here] = len(kept) + np.arange(len(names))
+    group = pa.concat_arrays([kept, joined(names, PAST, "")]).take(pa.array(taken))
+    bad = {why: rows & ~bypass for why, rows in found.bad.items()}
+    bad["bypasses the order, and has no list of groups, each once"] = odd
+    return Numbers(at, group, number, bad)
+
+
+def _numbers_of(table: pa.Table, settings: Settings) -> Numbers:
     count = table.num_rows
     one = np.arange(count + 1, dtype=np.int64)
     if settings.parent is not None:
@@ -125,13 +192,21 @@ def _disagreements(
     odd = np.zeros(count, np.bool_)
     lone = np.flatnonzero(grouped & (sizes == 1) & (sequence > 0))
     odd[lone] = found.number[found.begin[lone]] != sequence[lone]
+    owner = np.repeat(np.arange(count), sizes)
+    coded = found.name.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    twice = np.zeros(count, np.bool_)
+    if (sizes > 1).any():
+        pairs, times = np.unique(np.stack([owner, coded]), axis=1, return_counts=True)
+        twice[pairs[0][times > 1]] = True
     wrong = {
         f"has no group in its {settings.numbers}": grouped & ~found.bad & (sizes == 0),
+        f"has a group twice in its {settings.numbers}": twice,
         f"has a {settings.sequence} that is not its number in its group": odd,
     }
     if settings.groups is not None and settings.groups in table.column_names:
-        listed = read_groups(in_one_piece(table.column(settings.groups)))
-        differ = _differ(listed, (found.begin, found.name)) & grouped & ~found.bad
+        column = in_one_piece(table.column(settings.groups))
+        there = column.is_valid().to_numpy(zero_copy_only=False)
+        differ = _differ(read_groups(column), (found.begin, found.name)) & grouped & ~found.bad & there
         wrong[f"has {settings.groups} that are not those of its {settings.numbers}"] = differ
     return wrong
 
@@ -194,7 +269,37 @@ def causes_of(table: pa.Table, settings: Settings) -> Causes:
         begin, name, number, bad = read_causes(column)
         return Causes(begin, None, name, number, bad)
     found = read_frontiers(column, groups_of(table, settings))
-    return Causes(found.begin, found.group, found.name, found.number, found.bad)
+    grouped = in_one_piece(table.column(settings.numbers)).is_valid().to_numpy(zero_copy_only=False)
+    # Either form stands for the groups of its own kind of message.
+    bad = found.bad | np.where(grouped, found.flat, (np.diff(found.begin) > 0) & ~found.flat)
+    whole = Causes(found.begin, found.group, found.name, found.number, bad)
+    if bad.any():
+        whole = _those(whole, np.repeat(~bad, np.diff(found.begin)))
+    return whole if found.group is None else _waited(whole, attributes_of(table, settings))
+
+
+def _waited(causes: Causes, attributes: Attributes) -> Causes:
+    """Those of the causes that are waited for, by the names of their channels."""
+    assert causes.group is not None
+    group, keep, odd = waited(causes.group, causes.begin, attributes)
+    causes = causes._replace(group=group)
+    if keep is None:
+        return causes
+    bad = causes.bad.copy()
+    if odd is not None:
+        bad[np.repeat(np.arange(len(bad)), np.diff(causes.begin))[odd]] = True
+    return _those(causes, keep)._replace(bad=bad)
+
+
+def _those(causes: Causes, keep: Array) -> Causes:
+    mask = pa.array(keep)
+    return Causes(
+        begins(_kept(causes.begin, keep)),
+        None if causes.group is None else causes.group.filter(mask),
+        causes.name.filter(mask),
+        causes.number[keep],
+        causes.bad,
+    )
 
 
 class Identified(Protocol):
@@ -238,7 +343,8 @@ def _read_here(begin: Array, group: pa.Array, receiver: pa.Array, settings: Sett
     pairs, which = np.unique(who[owner].astype(np.int64) * width + what, return_inverse=True)
     names, known = readers.dictionary.to_pylist(), groups.dictionary.to_pylist()
     reads = [
-        pair >= 0 and settings.readers.reads(names[pair // width], known[pair % width]) for pair in pairs
+        pair >= 0 and settings.readers.reads(names[pair // width], plain(known[pair % width]))
+        for pair in pairs
     ]
     found: Array = np.array(reads, np.bool_)[which.reshape(-1)]
     return found
@@ -257,15 +363,12 @@ def causes_here(causes: Causes, receiver: pa.Array, settings: Settings) -> Cause
     """Of the causes of rows, those in groups that their receivers read: the others are not waited for."""
     if causes.group is None or not settings.routed:
         return causes
-    keep = _read_here(causes.begin, causes.group, receiver, settings)
-    mask = pa.array(keep)
-    return Causes(
-        begins(_kept(causes.begin, keep)),
-        causes.group.filter(mask),
-        causes.name.filter(mask),
-        causes.number[keep],
-        causes.bad,
-    )
+    return _those(causes, _read_here(causes.begin, causes.group, receiver, settings))
+
+
+def without_causes(causes: Causes, rows: Array) -> Causes:
+    """The same, but none of these rows."""
+    return _those(causes, ~np.repeat(rows, np.diff(causes.begin)))
 
 
 def _kept(begin: Array, keep: Array) -> Array:

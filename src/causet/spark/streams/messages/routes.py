@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from causet.kernels.arrays import Array
 from causet.kernels.streams.block import begins
+from causet.kernels.streams.channels import plain
 from causet.spark.streams.messages.links import numbers_of
 from causet.spark.streams.messages.settings import RECEIVER, Settings
 from causet.spark.streams.pack import Batches, cut, packed_batch, together
@@ -50,7 +51,7 @@ class Route:
         owner = owner[~odd[owner]]
         names: dict[str, int] = {}
         lists = [
-            [names.setdefault(reader, len(names)) for reader in self.settings.readers.of_group(each)]
+            [names.setdefault(reader, len(names)) for reader in self.settings.readers.of_group(plain(each))]
             for each in coded.dictionary.to_pylist()
         ]
         firsts = begins(np.array([len(each) for each in lists], np.int64))

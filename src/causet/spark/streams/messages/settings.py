@@ -5,12 +5,27 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
+from causet.envelope import (
+    BYPASS,
+    CUT,
+    DOMAIN,
+    GROUPS,
+    NUMBERS,
+    PRIORITY,
+    PROCESS,
+    SCOPE,
+    VERSION_NAME,
+)
 from causet.readers import ALL, Readers
 from causet.spark.streams.beginnings.kept import Beginning
 from causet.spark.streams.pack import OWN
 
 ADDED = ("receiver", "index", "status", "waited", "missing", "problem")
 """The columns that every message gets."""
+ALWAYS = (VERSION_NAME, PROCESS, DOMAIN, GROUPS, NUMBERS, CUT, PRIORITY, SCOPE, BYPASS)
+"""Attributes that are read, or refused, although no message had them when the query began: without them a
+message of another version, of another run of its source, to other groups or of another order would be taken
+for something that it is not."""
 MALFORMED = "malformed"
 """The column of lines that are not JSON, where messages come from files."""
 LATE = "causet.late"
@@ -61,6 +76,10 @@ class Settings:
     """whether what is missing is named by group"""
     beginning: Beginning | None = None
     """where readers begin, if that may not count yet"""
+    stable: str | None = None
+    """the place of cuts, if they are waited for"""
+    query: str = ""
+    """the name under which the place knows the readers, if they are known there"""
 
     @property
     def fixed(self) -> str:

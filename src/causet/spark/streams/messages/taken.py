@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from causet.envelope import BYPASS, HEARTBEAT, PRIORITY, SCOPE
+from causet.envelope import HEARTBEAT
 from causet.kernels.arrays import Array
 from causet.kernels.streams.block import Messages, begins
 from causet.kernels.streams.fingerprints import fingerprints, payload_columns
+from causet.spark.streams.messages.attributes import PAST, attributes_of, joined
 from causet.spark.streams.messages.links import (
     Causes,
     Numbers,
@@ -22,15 +23,13 @@ from causet.spark.streams.messages.links import (
     numbers_of,
     processes_of,
     receivers_of,
+    without_causes,
 )
 from causet.spark.streams.messages.settings import Settings
-from causet.spark.streams.pack import FAULT, SIZE, in_one_piece, is_empty
+from causet.spark.streams.pack import FAULT, SIZE, in_one_piece, is_empty, text_column
+from causet.spark.streams.stability.contents import Contents
 
 TYPE = "type"
-INCOMPLETE = (PRIORITY, SCOPE, BYPASS)
-"""Attributes of messages whose order is not that of the others."""
-PLAIN = pa.array([None, "0", "false"], pa.large_string())
-"""Their values where it is."""
 ODD_VERSION = "has a causalversion that is not 1 or 2"
 
 
@@ -70,10 +69,12 @@ def taken(table: pa.Table | None, settings: Settings, first_place: int) -> Taken
     unnamed = is_empty(process) & ~sourceless
     refuse(unnamed, "has a process without a name")
     _check_version(table, settings, refuse)
-    for name in INCOMPLETE:
-        if settings.version is not None and name in table.column_names:
-            given = ~pc.is_in(in_one_piece(table.column(name)).cast(pa.large_string()), PLAIN).to_numpy(False)
-            refuse(given, f"has a {name}, which deliver does not read")
+    attributes = attributes_of(table, settings)
+    for problem, rows in attributes.bad.items():
+        refuse(rows, problem)
+    if attributes.cut is not None:
+        for rows, problem in unknown_cuts(attributes.cut, settings):
+            refuse(rows, problem)
     numbers = numbers_of(table, settings)
     numberless = np.zeros(count, np.bool_)
     for problem, rows in numbers.bad.items():
@@ -91,18 +92,58 @@ def taken(table: pa.Table | None, settings: Settings, first_place: int) -> Taken
     bad = np.zeros(count, np.bool_)
     bad[list(problems)] = True
     bad &= ~beats
-    receiver = receiver.fill_null("")
+    receiver, process = receiver.fill_null(""), process.fill_null("")
+    numbers, causes = numbers_here(numbers, receiver, settings), causes_here(causes, receiver, settings)
+    if attributes.bypass is not None:
+        process = pc.if_else(pa.array(attributes.bypass), _names_of_past(table, settings), process)
+        numbers = _once(numbers, attributes.bypass)
+        causes = without_causes(causes, attributes.bypass)
     whole = Whole(
         receiver,
-        process.fill_null(""),
-        numbers_here(numbers, receiver, settings),
-        causes_here(causes, receiver, settings),
+        process,
+        numbers,
+        causes,
         first_place + np.arange(count),
         fingerprints(table, payload_columns(table.column_names)),
+        attributes.cut,
+        attributes.priority,
+        attributes.bypass,
     )
     refused = {first_place + row: problem for row, problem in problems.items() if not beats[row]}
     named = bad & ~(nameless | sourceless | unnamed | numberless)
     return Taken(whole.of(~(bad | beats)), refused, whole.of(named), int(beats.sum()))
+
+
+def unknown_cuts(cut: Array, settings: Settings) -> Iterator[tuple[Array, str]]:
+    """The rows that name a cut that cannot be waited for, and why."""
+    if settings.stable is None:
+        yield cut > 0, "names a cut, which can be waited for only with its place (--stable)"
+        return
+    contents = Contents(settings.stable, settings.readers)
+    for number in np.unique(cut[cut > 0]).tolist():
+        if contents.lacks(number):
+            yield cut == number, f"names cut {number}, which is not in {settings.stable}"
+
+
+def _names_of_past(table: pa.Table, settings: Settings) -> pa.Array:
+    """Under which names messages are known that bypass the order: their sources and ids."""
+    source, id = (text_column(table.column(name)).fill_null("") for name in (settings.source, "id"))
+    length = pc.utf8_length(source).cast(pa.large_string())
+    return joined(length, source, id, ":")
+
+
+def _once(numbers: Numbers, bypass: Array) -> Numbers:
+    """The rows that bypass the order with one number each, in no group."""
+    assert numbers.group is not None
+    sizes = np.diff(numbers.begin)
+    owner = np.repeat(np.arange(len(bypass)), sizes)
+    first = np.zeros(len(owner), np.bool_)
+    first[numbers.begin[:-1][sizes > 0]] = True
+    keep = first | ~bypass[owner]
+    group = pc.if_else(pa.array(bypass[owner]), PAST, numbers.group).filter(pa.array(keep))
+    return numbers._replace(
+        begin=begins(np.where(bypass, np.minimum(sizes, 1), sizes)), group=group, number=numbers.number[keep]
+    )
 
 
 def _nothing() -> Messages:
@@ -145,6 +186,9 @@ class Whole(NamedTuple):
     causes: Causes
     place: Array
     mark: Array
+    cut: Array | None
+    priority: Array | None
+    bypass: Array | None
 
     def of(self, keep: Array) -> Messages:
         """The messages in some of the rows. One with several numbers takes as many rows of the kernel: all
@@ -163,6 +207,9 @@ class Whole(NamedTuple):
             cause_sizes = np.zeros(len(owner), np.int64)
             cause_sizes[~part] = caused[sizes > 0]
         group, cause_group = self.numbers.group, self.causes.group
+        cut = None
+        if self.cut is not None:
+            cut = self.cut[owner] if part is None else np.where(part, 0, self.cut[owner])
         return Messages(
             self.receiver.take(each),
             self.process.take(each),
@@ -175,4 +222,7 @@ class Whole(NamedTuple):
             None if group is None else group.filter(numbers),
             None if cause_group is None else cause_group.filter(mine),
             part,
+            cut,
+            None if self.priority is None else self.priority[owner],
+            None if self.bypass is None else self.bypass[owner],
         )

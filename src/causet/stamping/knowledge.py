@@ -43,9 +43,9 @@ from causet.envelope import (
 from causet.errors import BadInput, BadStamp, quote
 from causet.frontier import Frontier
 from causet.identity import source_of
-from causet.journal import record_of
 from causet.model import is_text
 from causet.rcclock import FAR, TICKS_PER_MS
+from causet.stamping.journal import record_of
 
 Key = tuple[str] | tuple[str, int] | tuple[str, int, str]
 """The first channel of a message, in the order of their names, its number there, and its scope if it has one;
