@@ -160,6 +160,7 @@ class Served:
             groups="causalgroups" if envelope else "groups" if form == "maps" else None,
             readers=readers_of(readers),
             grouped=True,
+            begins=True,
             columns=tuple(self.schema.names),
         )
         self.saved: dict[int, tuple[bytes, Segments, InMemory]] = {}

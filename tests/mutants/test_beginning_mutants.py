@@ -68,13 +68,13 @@ MUTANTS = [
     ),
     mutant(
         "streams.holding",
-        "back = ~_any_of(~known, owner)",
+        "back = ~any_of(~known, owner)",
         "back = known",
         "a part in the cut stays in the cut",
     ),
     mutant(
         "streams.holding",
-        "back = ~_any_of(~known, owner)",
+        "back = ~any_of(~known, owner)",
         "back = known & ~known",
         "what a reader holds is not in its cut",
     ),

@@ -135,6 +135,19 @@ class Block(NamedTuple):
         return self._replace(cause_begin=begin, cause_stream=stream[order], cause_number=number[order])
 
 
+def owners(messages: Messages) -> Array:
+    """For each row which message it is of."""
+    whole = np.ones(len(messages.number), np.int64) if messages.part is None else ~messages.part
+    found: Array = np.cumsum(whole) - 1
+    return found
+
+
+def any_of(flags: Array, owner: Array) -> Array:
+    """For each row whether one of its message has the flag."""
+    found: Array = np.isin(owner, owner[flags])
+    return found
+
+
 def of_messages(flags: Array, head: Array) -> Array:
     """For each row whether one of its message has the flag."""
     found = np.zeros(len(flags), np.bool_)

@@ -8,7 +8,7 @@ diverted messages by the horizon.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from causet.kernels.names import combined
 from causet.kernels.streams.awaited import Contents, awaited, needed, waiting, with_cuts
 from causet.kernels.streams.awaited import selfish as names_itself
 from causet.kernels.streams.beginning import Counted, of_ranges, ranges, stripped, without
-from causet.kernels.streams.block import CUT, HEAD, PART, Block, Messages, of_messages
+from causet.kernels.streams.block import CUT, HEAD, PART, Block, Messages, any_of, of_messages, owners
 from causet.kernels.streams.channels import channels_in
 from causet.kernels.streams.delivered import (
     Delivered,
@@ -86,9 +86,12 @@ class Holding(Memory):
         forget_before: int | None = None,
         by_id: bool = False,
         contents: Contents | None = None,
+        patient: Container[str] = (),
     ) -> Outcome:
         """Take messages in, and let go what can leave: what came up to `overdue_since` waits no longer.
-        `contents` says what is in the cuts that messages name."""
+        `contents` says what is in the cuts that messages name; the patience of `patient` receivers does not
+        end."""
+        messages = self._without_counted(messages, marks)
         cuts = None
         if messages.cut is not None and contents is not None:
             cuts = awaited(self, messages, contents)
@@ -135,6 +138,9 @@ class Holding(Memory):
             held = with_cuts(self, held, cuts, now)
         rows, head = self._rows_of(held), held.heads()
         overdue = (held.arrival <= overdue_since) & (held.part != CUT)
+        if patient:
+            waits = np.array([name in patient for name in self.receiver_name], np.bool_)
+            overdue &= ~waits[held.receiver]
         late = of_messages(mark_late(rows, self._delivered(), self._claims()), head)
         found = release(rows, self._delivered(), policy, overdue, late, self._lost(), head)
         left = found.order[held.part[found.order] == HEAD]
@@ -180,6 +186,21 @@ class Holding(Memory):
         left = np.flatnonzero(kept)
         self._hold(held.taken(needed(held, left) if (held.part == CUT).any() else left))
         return self.stream_key, reached
+
+    def _without_counted(self, messages: Messages, marks: Marks) -> Messages:
+        """The messages without those of their numbers that count as delivered although they never came: a
+        reader that began at a cut has one message in some of its groups, and not yet in others."""
+        if messages.part is None or not len(self.begun):
+            return messages
+        stream, _, _ = self._known(messages)
+        known = self.is_delivered(stream, messages.number)
+        new = ~(known | self._is_held(stream, messages.number))
+        new &= ~is_delivered(self._gone(), stream, messages.number)
+        at = np.flatnonzero(known & any_of(new, owners(messages)))
+        seen, _ = marks.known(self.stream_key[stream[at]], messages.number[at])
+        counted = np.zeros(len(stream), np.bool_)
+        counted[at[~seen]] = True
+        return stripped(messages, counted) if counted.any() else messages
 
     def _distinguish(self, new: Block, mark: Array, fine: Array, marks: Marks) -> tuple[Array, Array, Array]:
         """Which messages are new, in the order of (stream, number); which are duplicates; and which have the
@@ -302,8 +323,8 @@ class Holding(Memory):
         """Of these messages, which are not held, no part is delivered: take it back of those of which it is
         known in all of their groups."""
         stream, _, _ = self._known(messages)
-        known, owner = self.is_delivered(stream, messages.number), _owners(messages)
-        back = ~_any_of(~known, owner)
+        known, owner = self.is_delivered(stream, messages.number), owners(messages)
+        back = ~any_of(~known, owner)
         pairs = np.unique(np.stack([stream[back], messages.number[back]]), axis=1)
         now = int(self.clock.max(initial=0))
         self._set_delivered(without(self._delivered(), pairs[0], pairs[1], now))
@@ -313,7 +334,7 @@ class Holding(Memory):
         numbers that are."""
         stream, _, _ = self._known(messages)
         known = self.is_delivered(stream, messages.number)
-        here = _any_of(self._is_held(stream, messages.number), _owners(messages))
+        here = any_of(self._is_held(stream, messages.number), owners(messages))
         return stripped(messages, known | here)
 
     def _set_delivered(self, delivered: Delivered) -> None:
@@ -407,19 +428,6 @@ def _number_within(receiver: Array, next_index: Array) -> Array:
 
 def _stream_of_islands(delivered: Delivered) -> Array:
     found: Array = np.repeat(np.arange(len(delivered.prefix)), np.diff(delivered.begin))
-    return found
-
-
-def _owners(messages: Messages) -> Array:
-    """For each row which message it is of."""
-    whole = np.ones(len(messages.number), np.int64) if messages.part is None else ~messages.part
-    found: Array = np.cumsum(whole) - 1
-    return found
-
-
-def _any_of(flags: Array, owner: Array) -> Array:
-    """For each row whether one of its message has the flag."""
-    found: Array = np.isin(owner, owner[flags])
     return found
 
 

@@ -23,7 +23,7 @@ LONGEST_NAME = 1000
 """Characters of a receiver's name that is kept for reports."""
 KEYED = (
     *("stream_key", "stream_name", "receiver_key", "claim_key", "claim_by", "lost_name", "noted_key"),
-    *("channel_key", "channel_group"),
+    *("channel_key", "channel_group", "readers"),
 )
 BY_STREAM = ("prefix", "top", "closed", "touched", "brief")
 BEGINS = ("begin", "gone_begin", "cause_begin")
@@ -80,6 +80,8 @@ class Memory:
     channel_key: Array
     channel_group: Array
     """channels, see `channels`"""
+    readers: Array
+    """the key of the list of readers that was served last, if there was one"""
     begun: Array
     """the number of the last beginning that counts here, if one does"""
     # Held messages, sorted by (stream, number).

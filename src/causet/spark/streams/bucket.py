@@ -78,9 +78,25 @@ class Bucket:
         self._counts = dict.fromkeys(COUNTS, 0)
         self._missed: Wanted | None = None
         self._contents = None if settings.stable is None else Contents(settings.stable, settings.readers)
+        listed = {reader for reader, _ in settings.readers.listed}
+        self._removed = {name for name in holding.receiver_name if listed and name not in listed}
+        """readers that are not listed any more: they get nothing"""
         self._left: set[Stream] = set()
         self._reached = (holding.stream_key, holding.prefix)
         holding.give_up(settings.lost)
+        self._check_readers()
+
+    def _check_readers(self) -> None:
+        """BadInput if others read now than before, and it is not known where those that are new begin."""
+        if not self.settings.readers.listed:
+            return
+        key = digests([json.dumps(self.settings.readers.as_json(), sort_keys=True)])
+        before, self.holding.readers = self.holding.readers, key
+        if len(before) and before[0] != key[0] and not self.settings.begins:
+            raise BadInput(
+                "the readers are not those of this checkpoint: `causet deliver --begin now` can go on with "
+                "others; a query of your own needs a new checkpoint and a new sink"
+            )
 
     def step(
         self, blobs: list[bytes], now: int, ended: int | None = None, last: bool = False
@@ -114,6 +130,7 @@ class Bucket:
             forget_before,
             settings.parent is not None,
             self._contents,
+            self._removed,
         )
         self._reached = outcome.reached
         if len(self.holding) > settings.most_held:

@@ -187,6 +187,8 @@ class Deliver:
     """where readers begin, as a query wrote it down"""
     stable: str | None = None
     """the place of cuts"""
+    begins: bool = False
+    """whether the query sees to it where new readers begin"""
     query: str = ""
     """under which name its readers are known there, if they are"""
 
@@ -316,6 +318,7 @@ class Deliver:
             readers=self.readers,
             beginning=self.beginning,
             stable=self.stable,
+            begins=self.begins,
             query=self.query,
             grouped=numbers is not None and not is_late(rows, numbers),
         )

@@ -198,7 +198,8 @@ class Query:
         found = transform.changed(settings, ends)
         if isinstance(found, Deliver):
             query = "" if found.stable is None else self.kept.name
-            found = replace(found, beginning=self.kept.beginnings.counting(), query=query)
+            counting = self.kept.beginnings.counting()
+            found = replace(found, beginning=counting, begins=True, query=query)
         return found.blobs(messages)
 
     def run(

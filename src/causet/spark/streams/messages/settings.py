@@ -78,6 +78,8 @@ class Settings:
     """where readers begin, if that may not count yet"""
     stable: str | None = None
     """the place of cuts, if they are waited for"""
+    begins: bool = False
+    """whether the query sees to it where new readers begin"""
     query: str = ""
     """the name under which the place knows the readers, if they are known there"""
 
