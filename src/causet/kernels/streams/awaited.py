@@ -19,7 +19,8 @@ from causet.kernels.streams.block import CUT, HEAD, Block, Messages, begins
 from causet.kernels.streams.delivered import is_delivered
 from causet.kernels.streams.keys import KEY, digests, encoded, key_of
 from causet.kernels.streams.marks import positions
-from causet.kernels.streams.memory import CUT_ALONE, Memory
+from causet.kernels.streams.memory import CUT_ALONE, CUT_LACKS, Memory
+from causet.kernels.streams.release import DELIVERED, FLAGGED, LATE, Released
 
 GROUP = "\x1fcut"
 """The group of the streams of cuts, one stream for each; the name of no group begins so."""
@@ -120,15 +121,16 @@ def _has(memory: Memory, keys: Array, number: Array) -> Array:
     return found
 
 
-def selfish(memory: Memory, new: Block, cuts: Awaited) -> Array:
-    """Which rows of messages name a cut that has them themselves, or a later one of their stream."""
+def selfish(memory: Memory, new: Block, head: Array, cuts: Awaited) -> Array:
+    """Which rows are of messages that name a cut that has them themselves, or a later one of their stream;
+    `head` is, for each row, the head of its message."""
     found = np.zeros(len(new.stream), np.bool_)
     streams = np.searchsorted(memory.stream_key, cuts.cause)
     for cut in range(len(cuts.receiver)):
         inside = slice(cuts.begin[cut], cuts.begin[cut + 1])
         order = np.argsort(streams[inside])
         stream, number = streams[inside][order], cuts.cause_number[inside][order]
-        rows = cuts.row[cuts.waits_for == cut]
+        rows = np.flatnonzero(np.isin(head, cuts.row[cuts.waits_for == cut]))
         at = np.minimum(np.searchsorted(stream, new.stream[rows]), len(stream) - 1)
         found[rows] = (stream[at] == new.stream[rows]) & (number[at] >= new.number[rows])
     return found
@@ -159,10 +161,41 @@ def with_cuts(memory: Memory, held: Block, cuts: Awaited, now: int) -> Block:
     return held.joined(whole.taken(np.flatnonzero(~np.isin(stream, held.stream[held.part == CUT]))))
 
 
+def lacking(memory: Memory, held: Block, found: Released) -> Released:
+    """The same, in which messages that leave although their cut is not complete, since some of it was given
+    up by hand, say that they lack this cut."""
+    given_up = held.stream[(held.part == CUT) & (found.status == FLAGGED)]
+    memory.brief[given_up] = CUT_LACKS
+    owner = np.repeat(np.arange(len(held.stream)), np.diff(held.cause_begin))
+    left = (held.part == HEAD) & np.isin(found.status, (DELIVERED, FLAGGED, LATE))
+    causes = np.flatnonzero(left[owner] & (memory.brief[held.cause_stream] == CUT_LACKS))
+    rows = owner[causes]
+    found.status[rows[found.status[rows] == DELIVERED]] = FLAGGED
+    return found._replace(
+        missing_row=np.append(found.missing_row, rows), missing_cause=np.append(found.missing_cause, causes)
+    )
+
+
+def named(held: Block, rows: Array, causes: Array) -> tuple[Array, Array, Array]:
+    """The streams and numbers of these causes, and for each which row has it; in place of a cut, what is in
+    it."""
+    stream, number = held.cause_stream[causes], held.cause_number[causes]
+    cuts = np.flatnonzero(held.part == CUT)
+    if not len(cuts):
+        return stream, number, rows
+    at = cuts[np.minimum(np.searchsorted(held.stream[cuts], stream), len(cuts) - 1)]
+    whole = np.flatnonzero(held.stream[at] == stream)
+    each = held.taken(at[whole])
+    rest = np.delete(np.arange(len(rows)), whole)
+    return (
+        np.append(stream[rest], each.cause_stream),
+        np.append(number[rest], each.cause_number),
+        np.append(rows[rest], np.repeat(rows[whole], np.diff(each.cause_begin))),
+    )
+
+
 def needed(block: Block, kept: Array) -> Array:
     """Of the rows that are kept, those that are messages, or cuts for which one of these waits."""
     whole = block.taken(kept)
-    owner = np.repeat(whole.part, np.diff(whole.cause_begin))
-    wanted = whole.cause_stream[owner == HEAD]
-    found: Array = kept[(whole.part != CUT) | np.isin(whole.stream, wanted)]
+    found: Array = kept[(whole.part != CUT) | np.isin(whole.stream, whole.cause_stream)]
     return found

@@ -17,7 +17,7 @@ from numba import njit
 from causet.delivery import AHEAD
 from causet.kernels.arrays import Array
 from causet.kernels.names import combined
-from causet.kernels.streams.awaited import Contents, awaited, needed, waiting, with_cuts
+from causet.kernels.streams.awaited import Contents, awaited, lacking, named, needed, waiting, with_cuts
 from causet.kernels.streams.awaited import selfish as names_itself
 from causet.kernels.streams.beginning import Counted, of_ranges, ranges, stripped, without
 from causet.kernels.streams.block import CUT, HEAD, PART, Block, Messages, any_of, of_messages, owners
@@ -112,7 +112,7 @@ class Holding(Memory):
         head = new.heads()
         selfish = new.selfish(head)
         if cuts is not None:
-            selfish |= of_messages(names_itself(self, new, cuts), head)
+            selfish |= of_messages(names_itself(self, new, head, cuts), head)
         far = ~selfish & of_messages(new.number > self.top[new.stream] + AHEAD, head)
         fine = ~(selfish | far)
         new = new.linked(head)
@@ -143,6 +143,8 @@ class Holding(Memory):
             overdue &= ~waits[held.receiver]
         late = of_messages(mark_late(rows, self._delivered(), self._claims()), head)
         found = release(rows, self._delivered(), policy, overdue, late, self._lost(), head)
+        if len(self.lost_name):
+            found = lacking(self, held, found)
         left = found.order[held.part[found.order] == HEAD]
         status = found.status[left]
         index = np.full(len(left), NOWHERE, np.int64)
@@ -274,10 +276,11 @@ class Holding(Memory):
         the previous one of its own stream is missing needs no memory.)"""
         rows, causes = found.missing_row, found.missing_cause
         mine = np.flatnonzero((causes != NOWHERE) & np.isin(found.status[rows], (FLAGGED, LATE)))
-        key = np.concatenate([self.claim_key, self.stream_key[held.cause_stream[causes[mine]]]])
-        number = np.concatenate([self.claim_number, held.cause_number[causes[mine]]])
-        since = np.concatenate([self.claim_since, np.full(len(mine), now)])
-        by = np.concatenate([self.claim_by, self.stream_key[held.stream[rows[mine]]]])
+        stream, number, whose = named(held, rows[mine], causes[mine])
+        key = np.concatenate([self.claim_key, self.stream_key[stream]])
+        number = np.concatenate([self.claim_number, number])
+        since = np.concatenate([self.claim_since, np.full(len(stream), now)])
+        by = np.concatenate([self.claim_by, self.stream_key[held.stream[whose]]])
         if not len(key):
             return
         stream = positions(self.stream_key, key)

@@ -27,9 +27,9 @@ KEYED = (
 )
 BY_STREAM = ("prefix", "top", "closed", "touched", "brief")
 BEGINS = ("begin", "gone_begin", "cause_begin")
-LASTING, CUT_ALONE, UNORDERED = 0, 1, 2
+LASTING, CUT_ALONE, UNORDERED, CUT_LACKS = range(4)
 """How long a stream is remembered: as long as there is something to know of it; only while something waits
-for it; or up to the horizon."""
+for it; up to the horizon; or, of a cut of which something was given up, again while something waits."""
 
 
 @dataclass
@@ -186,7 +186,7 @@ class Memory:
         keep = (self.prefix > 0) | (islands > 0) | (gone > 0)
         if forget_before is not None:
             keep &= (self.touched >= forget_before) | ~(all_of_one | (self.brief == UNORDERED))
-        keep &= self.brief != CUT_ALONE
+        keep &= (self.brief != CUT_ALONE) & (self.brief != CUT_LACKS)
         keep[self.stream] = True
         keep[self.cause_stream] = True
         if keep.all():

@@ -137,6 +137,9 @@ def _numbers_of(table: pa.Table, settings: Settings) -> Numbers:
     if settings.parent is not None:
         return Numbers(one, None, np.ones(count, np.int64), {})
     number, wrong = _sequence(table, settings)
+    if settings.version is not None:
+        nameless = pc.equal(groups_of(table, settings), "").to_numpy(zero_copy_only=False)
+        wrong[f"has a {settings.domain} without a name"] = nameless
     if settings.numbers is None:
         group = groups_of(table, settings) if settings.domain is not None or settings.routed else None
         return Numbers(one, group, number, wrong)
@@ -190,7 +193,10 @@ def _disagreements(
     count = table.num_rows
     sizes = np.diff(found.begin)
     odd = np.zeros(count, np.bool_)
-    lone = np.flatnonzero(grouped & (sizes == 1) & (sequence > 0))
+    if settings.sequence in table.column_names:
+        given = in_one_piece(table.column(settings.sequence)).is_valid().to_numpy(zero_copy_only=False)
+        odd = grouped & ~found.bad & given
+    lone = np.flatnonzero(odd & (sizes == 1))
     odd[lone] = found.number[found.begin[lone]] != sequence[lone]
     owner = np.repeat(np.arange(count), sizes)
     coded = found.name.dictionary_encode().indices.to_numpy(zero_copy_only=False)
@@ -364,11 +370,6 @@ def causes_here(causes: Causes, receiver: pa.Array, settings: Settings) -> Cause
     if causes.group is None or not settings.routed:
         return causes
     return _those(causes, _read_here(causes.begin, causes.group, receiver, settings))
-
-
-def without_causes(causes: Causes, rows: Array) -> Causes:
-    """The same, but none of these rows."""
-    return _those(causes, ~np.repeat(rows, np.diff(causes.begin)))
 
 
 def _kept(begin: Array, keep: Array) -> Array:

@@ -23,7 +23,6 @@ from causet.spark.streams.messages.links import (
     numbers_of,
     processes_of,
     receivers_of,
-    without_causes,
 )
 from causet.spark.streams.messages.settings import Settings
 from causet.spark.streams.pack import FAULT, SIZE, in_one_piece, is_empty, text_column
@@ -97,7 +96,6 @@ def taken(table: pa.Table | None, settings: Settings, first_place: int) -> Taken
     if attributes.bypass is not None:
         process = pc.if_else(pa.array(attributes.bypass), _names_of_past(table, settings), process)
         numbers = _once(numbers, attributes.bypass)
-        causes = without_causes(causes, attributes.bypass)
     whole = Whole(
         receiver,
         process,
