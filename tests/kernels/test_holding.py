@@ -267,10 +267,10 @@ def test_what_was_given_up_by_hand_is_not_waited_for(of: Any = holding) -> None:
     held = of.Holding.empty()
     step(held, [("r", "x", 1, {}), ("r", "x", 3, {}), ("r", "y", 1, {"x": 2}), ("s", "y", 1, {"x": 2})])
     assert len(held) == 3
-    held.give_up([("x", 2)])
+    held.give_up([("x", 2, None)])
     outcome = step(of.Holding.from_bytes(held.to_bytes()), [])
     assert statuses(outcome) == ["flagged"] * 3 and [each[2] for each in outcome.missing] == [2, 2, 2]
-    held.give_up([("x", 2)])
+    held.give_up([("x", 2, None)])
     assert len(held.lost_name) == 1
     step(held, [])
     assert statuses(step(held, [("r", "x", 2, {})], 1)) == ["late"]

@@ -245,6 +245,18 @@ MUTANTS = [
         "(self.brief != self.brief)",
         "other messages are remembered longer",
     ),
+    mutant(
+        "streams.memory",
+        "mine = mine[np.isin(self.stream_key[mine], self._streams_of(np.concatenate(groups), at))]",
+        "pass",
+        "what is given up in a group is given up there",
+    ),
+    mutant(
+        "streams.memory",
+        "self.channel_key[self.channel_group == self.lost_group[at]]",
+        "self.channel_key[:0]",
+        "a group is all of its channels",
+    ),
     # readers that change
     mutant(
         "streams.holding",

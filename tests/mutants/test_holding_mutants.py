@@ -234,9 +234,9 @@ MUTANTS = [
         "new claims are kept",
     ),
     mutant(
-        "holding",
-        "mine = np.flatnonzero(self.stream_name == name)",
-        "mine = np.flatnonzero(self.stream_name == name)[:1]",
+        "memory",
+        "mine = np.flatnonzero(self.stream_name == self.lost_name[at])",
+        "mine = np.flatnonzero(self.stream_name == self.lost_name[at])[:1]",
         "what is lost is lost for every receiver",
     ),
     mutant(

@@ -111,7 +111,7 @@ def test_readers_of_a_bucket_wait_each_for_their_own_part_of_a_cut(tmp_path: Pat
 def test_what_was_given_up_by_hand_is_not_waited_for_in_a_cut(tmp_path: Path, of: Any = None) -> None:
     served = served_with(tmp_path, {"desk": ["orders", "payments"]}, of=of)
     served.step([PAID], 0)
-    served.settings = replace(served.settings, lost=(("shop", 1),))
+    served.settings = replace(served.settings, lost=(("shop", 1, None),))
     both = envelope("both", "web", {"payments": 1}, {"payments": {"bank": 1}}, causalcut="1")
     (left,) = served.step([both], 1)
     assert (left["id"], left["status"], missing(left)) == ("paid", "flagged", {"": {"causalcut": 1}})
@@ -356,6 +356,18 @@ def test_a_bypass_that_lists_a_group_twice_is_refused(of: Any = None) -> None:
     served = Served({"r": ["g"]}, made=of)
     (left,) = served.step([past("note", "p", ["g", "g"])], 0)
     assert left["problem"] == "bypasses the order, and has no list of groups, each once"
+
+
+def test_what_is_given_up_in_one_group_is_still_waited_for_in_others(of: Any = None) -> None:
+    served = Served({"r": ["g"], "s": ["h"]}, made=of)
+    of_each = [envelope(f"{group}2", "p", {group: 2}) for group in ("g", "h")]
+    urgent = of_priority("urgent", "p", 2, 2)
+    assert not served.step([*of_each, urgent], 0)
+    served.settings = replace(served.settings, lost=(("p", 1, "g"),))
+    assert sorted(told(served.step([], 1))) == [("r", "g2", "flagged"), ("r", "urgent", "flagged")]
+    served.settings = replace(served.settings, lost=(("p", 1, "h"), ("p", 1, "g")))
+    assert told(served.step([], 2)) == [("s", "h2", "flagged")]
+    assert sum(len(each.lost_name) for each in heads(served)) == 2 * len(served.saved), "each once"
 
 
 # ---------------------------------------------------------------- another list of readers

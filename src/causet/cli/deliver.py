@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import click
@@ -28,16 +29,25 @@ if TYPE_CHECKING:
     from causet.spark.streams.query import Result
 
 FINE = 0
+_IN_GROUP = re.compile(r"(?P<process>.+?):(?P<number>[0-9]{1,18}) in (?P<group>.+)", re.DOTALL)
+_ALONE = re.compile(r"(?P<process>.+):(?P<number>[0-9]{1,18})", re.DOTALL)
 
 
-def _lost(_context: object, _option: object, texts: tuple[str, ...]) -> list[tuple[str, int]]:
-    """Messages that are given up, each as PROCESS:NUMBER; a process may have colons in its name."""
-    found = []
+Lost = tuple[str, int, str | None]
+
+
+def _lost(_context: object, _option: object, texts: tuple[str, ...]) -> list[Lost]:
+    """Messages that are given up, each as reports name it; processes and groups may have colons in their
+    names."""
+    found: list[Lost] = []
     for text in texts:
-        source, _, number = text.rpartition(":")
-        if not source or not (number.isascii() and number.isdigit()) or not 0 < int(number) < 1 << 63:
-            raise BadInput(f"--lost {printable(text)}: write PROCESS:NUMBER, such as shop:12")
-        found.append((source, int(number)))
+        one = _IN_GROUP.fullmatch(text) or _ALONE.fullmatch(text)
+        if one is None or int(one["number"]) == 0:
+            raise BadInput(
+                f"--lost {printable(text)}: write PROCESS:NUMBER, such as shop:12, or "
+                '"PROCESS:NUMBER in GROUP", such as "shop:12 in orders"'
+            )
+        found.append((one["process"], int(one["number"]), one.groupdict().get("group")))
     return found
 
 
@@ -88,11 +98,11 @@ def _lost(_context: object, _option: object, texts: tuple[str, ...]) -> list[tup
 )
 @click.option(
     "--lost",
-    metavar="PROCESS:NUMBER",
+    metavar="MESSAGE",
     multiple=True,
     callback=_lost,
-    help="Give up a message that will never come, named as reports name it, such as shop:12; what waits for "
-    "it is delivered, flagged. May be repeated.",
+    help='Give up a message that will never come, named as reports name it: "shop:12 in orders", or shop:12 '
+    "for that number in every group. What waits for it is delivered, flagged. May be repeated.",
 )
 @click.option(
     "--horizon",
@@ -130,7 +140,7 @@ def deliver(
     stable: str | None,
     by: str | None,
     parent: str | None,
-    lost: list[tuple[str, int]],
+    lost: list[Lost],
     horizon: str,
     buckets: int,
     protocol: str | None,

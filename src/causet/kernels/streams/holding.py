@@ -8,7 +8,7 @@ diverted messages by the horizon.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +29,7 @@ from causet.kernels.streams.delivered import (
     forget_islands,
     is_delivered,
 )
-from causet.kernels.streams.keys import KEY, digests, encoded, stream_keys
+from causet.kernels.streams.keys import KEY, encoded, stream_keys
 from causet.kernels.streams.marks import Marks, positions
 from causet.kernels.streams.memory import UNORDERED, Memory
 from causet.kernels.streams.release import DIVERTED, FLAGGED, HELD, LATE, Released, release
@@ -243,27 +243,7 @@ class Holding(Memory):
         self.clock = np.array([max([now, *self.clock.tolist()])])
         return int(self.clock[0])
 
-    # ------------------------------------------------------------ what was given up
-
-    def give_up(self, lost: Iterable[tuple[str, int]]) -> None:
-        """These messages, (source, number), will not come: what waits for one of them waits no longer."""
-        known = set(zip(self.lost_name.tolist(), self.lost_number.tolist(), strict=True))
-        for name, number in lost:
-            [key] = digests([name])
-            if (key, number) not in known:
-                self.lost_name = np.append(self.lost_name, key)
-                self.lost_number = np.append(self.lost_number, number)
-
-    def _lost(self) -> Given:
-        """What was given up by hand, by streams."""
-        streams, numbers = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for name, number in zip(self.lost_name, self.lost_number.tolist(), strict=True):
-            mine = np.flatnonzero(self.stream_name == name)
-            streams.append(mine)
-            numbers.append(np.full(len(mine), number))
-        stream, number = np.concatenate(streams), np.concatenate(numbers)
-        order = np.lexsort((number, stream))
-        return Given(stream[order], number[order])
+    # ------------------------------------------------------------ what was not waited for
 
     def _claims(self) -> Given:
         """What messages named and did not wait for, of streams that are known."""

@@ -6,6 +6,7 @@ nothing is known of them. The columns, in this order, are the bytes of a checkpo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -13,17 +14,21 @@ import numpy as np
 import pyarrow as pa
 
 from causet.kernels.arrays import Array
+from causet.kernels.names import combined
 from causet.kernels.streams.block import HEAD, Block, begins
 from causet.kernels.streams.channels import with_channels
 from causet.kernels.streams.delivered import NO_PREFIX, Delivered, is_delivered
 from causet.kernels.streams.keys import KEY, digests
 from causet.kernels.streams.marks import positions
+from causet.kernels.streams.thresholds import Given
 
+Lost = tuple[str, int, str | None]
+"""A message that was given up: its process and its number, in a group or in all of them."""
 LONGEST_NAME = 1000
 """Characters of a receiver's name that is kept for reports."""
 KEYED = (
-    *("stream_key", "stream_name", "receiver_key", "claim_key", "claim_by", "lost_name", "noted_key"),
-    *("channel_key", "channel_group", "readers"),
+    *("stream_key", "stream_name", "receiver_key", "claim_key", "claim_by", "lost_name", "lost_group"),
+    *("noted_key", "channel_key", "channel_group", "readers"),
 )
 BY_STREAM = ("prefix", "top", "closed", "touched", "brief")
 BEGINS = ("begin", "gone_begin", "cause_begin")
@@ -71,8 +76,9 @@ class Memory:
     claim_by: Array
     """messages that another one named and no longer waited for: they are late, if they come"""
     lost_name: Array
+    lost_group: Array
     lost_number: Array
-    """messages that were given up by hand, for every receiver"""
+    """messages that were given up by hand, for every receiver: in a group, or in all of them"""
     noted_key: Array
     noted_number: Array
     noted_since: Array
@@ -209,6 +215,44 @@ class Memory:
         self.receiver_name = [name for name, kept in zip(self.receiver_name, keep, strict=True) if kept]
         self.receiver_key, self.next_index = self.receiver_key[keep], self.next_index[keep]
         self.receiver = (np.cumsum(keep) - 1)[self.receiver]
+
+    # ------------------------------------------------------------ what was given up
+
+    def give_up(self, lost: Iterable[Lost]) -> None:
+        """These messages will not come: what waits for one of them waits no longer."""
+        columns = (self.lost_name, self.lost_group, self.lost_number)
+        known = set(zip(*(each.tolist() for each in columns), strict=True))
+        for name, number, group in lost:
+            [key] = digests([name])
+            where = digests([group])[0] if group else b""
+            if (key, where, number) not in known:
+                self.lost_name = np.append(self.lost_name, np.array([key], f"S{KEY}"))
+                self.lost_group = np.append(self.lost_group, np.array([where], f"S{KEY}"))
+                self.lost_number = np.append(self.lost_number, number)
+
+    def _lost(self) -> Given:
+        """What was given up by hand, by streams."""
+        streams, numbers = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for at, number in enumerate(self.lost_number.tolist()):
+            mine = np.flatnonzero(self.stream_name == self.lost_name[at])
+            if self.lost_group[at]:
+                groups = [
+                    self.lost_group[at : at + 1],
+                    self.channel_key[self.channel_group == self.lost_group[at]],
+                ]
+                mine = mine[np.isin(self.stream_key[mine], self._streams_of(np.concatenate(groups), at))]
+            streams.append(mine)
+            numbers.append(np.full(len(mine), number))
+        stream, number = np.concatenate(streams), np.concatenate(numbers)
+        order = np.lexsort((number, stream))
+        return Given(stream[order], number[order])
+
+    def _streams_of(self, channels: Array, lost: int) -> Array:
+        """The keys of the streams of all receivers in these channels, of the process of what was given up."""
+        receivers = np.repeat(self.receiver_key, len(channels))
+        owners = combined(receivers, np.tile(channels, len(self.receiver_key)))
+        found: Array = combined(owners, np.repeat(self.lost_name[lost : lost + 1], len(owners)))
+        return found
 
     # ------------------------------------------------------------ as bytes
 

@@ -14,7 +14,7 @@ crash does the same.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from pyspark.sql import types as T
 from causet.durations import milliseconds
 from causet.envelope import DOMAIN, MOST_SEQUENCE
 from causet.errors import BadInput, quote
+from causet.kernels.streams.memory import Lost
 from causet.readers import ALL, Given, Readers, readers_of
 from causet.spark.columns import quoted
 from causet.spark.streams.beginnings.kept import Beginning
@@ -74,7 +75,7 @@ def deliver(
     horizon: str | int | float = DEFAULT_HORIZON,
     buckets: int = BUCKETS,
     most_held: int = 10_000_000,
-    lost: Iterable[tuple[str, int]] = (),
+    lost: Iterable[tuple[str, int] | Lost] = (),
     strict: bool = False,
     most_bytes: int | None = None,
     ends: DataFrame | None = None,
@@ -111,8 +112,9 @@ def deliver(
     :param buckets: the number of buckets of state, over which receivers are spread; fixed for a checkpoint.
     :param most_held: the maximum number of messages that one bucket holds; above it the query ends with an
         error.
-    :param lost: messages that will never come, as (process, number); with `parent`, (id, 1). What waits for
-        one of them is delivered and flagged. They are remembered.
+    :param lost: messages that will never come, as (process, number, group), or (process, number) for every
+        group; with `parent`, (id, 1). What waits for one of them is delivered and flagged. They are
+        remembered.
     :param strict: end with an error at a row that is not a message, instead of diverting it.
     :param most_bytes: the largest message that the sink takes; the column `__causet_size` has the size of
         each row.
@@ -125,7 +127,7 @@ def deliver(
     that has one of these names is kept as `input_receiver`, and so on. Messages without numbers by group are
     of the one group that stands in the column `causaldomain`, or of `all`.
     """
-    given_up = tuple((str(source), int(number)) for source, number in lost)
+    given_up = tuple(map(_lost, lost))
     if protocol is not None or system is not None:
         others = {
             "patience": patience,
@@ -155,6 +157,11 @@ def deliver(
     )
 
 
+def _lost(given: Sequence[Any]) -> Lost:
+    source, number, *group = given
+    return str(source), int(number), str(group[0]) if group and group[0] is not None else None
+
+
 def _pairs(readers: DataFrame) -> dict[str, list[str]]:
     """Readers from a DataFrame with a row for each group that one reads."""
     for name in ("reader", "group"):
@@ -177,7 +184,7 @@ class Deliver:
     horizon: str | int | float
     buckets: int
     most_held: int
-    lost: tuple[tuple[str, int], ...]
+    lost: tuple[Lost, ...]
     strict: bool
     most_bytes: int | None
     ends: DataFrame | None
@@ -216,7 +223,9 @@ class Deliver:
                     f"readers cannot be used with {name} (--readers with --{name}): readers read groups, and "
                     + ("the column names the receiver" if name == "by" else "ids with parents have none")
                 )
-        for source, number in self.lost:
+        for source, number, group in self.lost:
+            if group is not None and (self.by is not None or self.parent is not None):
+                raise BadInput(f"lost = {source}:{number} in {group}: with by or parent, there are no groups")
             if not 1 <= number <= MOST_SEQUENCE:
                 raise BadInput(f"lost = {source}:{number}: numbers are between 1 and {MOST_SEQUENCE}")
         if self.begin is not None and (self.by is not None or self.parent is not None):
@@ -255,7 +264,7 @@ class Deliver:
 
     def changed(self, settings: Mapping[str, Any], ends: DataFrame | None = None) -> Deliver:
         """The same with other `settings`."""
-        lost = tuple((source, number) for source, number in settings.get("lost", self.lost))
+        lost = tuple(map(_lost, settings.get("lost", self.lost)))
         readers = readers_of(settings.get("readers", self.readers))
         return replace(self, **{**settings, "lost": lost, "readers": readers}, ends=ends)
 

@@ -16,6 +16,7 @@ from causet.envelope import (
     SCOPE,
     VERSION_NAME,
 )
+from causet.kernels.streams.memory import Lost
 from causet.readers import ALL, Readers
 from causet.spark.streams.beginnings.kept import Beginning
 from causet.spark.streams.pack import OWN
@@ -54,8 +55,8 @@ class Settings:
     domain: str | None = None
     """the column of the domain within which a source numbers its messages, if there is one: the one group of
     a message without `numbers`"""
-    lost: tuple[tuple[str, int], ...] = ()
-    """messages that will not come, by source and number"""
+    lost: tuple[Lost, ...] = ()
+    """messages that will not come"""
     strict: bool = False
     """a row that is not a message ends the query"""
     most_bytes: int | None = None
