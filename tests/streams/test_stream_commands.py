@@ -162,7 +162,7 @@ def test_bad_input_is_one_sentence(
     (tmp_path / "full/rows.jsonl").write_text("{}\n")
     (tmp_path / "newer/causet.json").write_text('{"version": 99}')
     (tmp_path / "merge/name").write_text("a")
-    (tmp_path / "merge/causet.json").write_text('{"version": 3, "command": "merge", "fixed": {}}')
+    (tmp_path / "merge/causet.json").write_text('{"version": 2, "command": "merge", "fixed": {}}')
     (tmp_path / "nothing.jsonl").touch()
     (tmp_path / "picture.jsonl").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\n")
     (tmp_path / "trace.jsonl").write_text('{"process": "p1", "seq": 1, "kind": "local"}\n')

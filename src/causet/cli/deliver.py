@@ -176,6 +176,7 @@ def deliver(
       causet deliver messages.jsonl delivered --missing wait
       causet deliver messages.jsonl delivered --missing wait --readers readers.yaml
       causet deliver messages.jsonl delivered --missing wait --readers more.yaml --begin now
+      causet deliver messages.jsonl delivered --missing wait --readers readers.yaml --stable cuts
       causet deliver inbox delivered --missing flag --patience 10m --by tenant --checkpoint state --follow
       causet deliver events delivered --missing divert --patience 1m --parent causationid
       causet deliver packets.jsonl delivered --missing wait --protocol histories --system system.yaml

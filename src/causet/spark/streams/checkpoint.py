@@ -38,7 +38,7 @@ try:
 except ImportError:  # not on every system
     fcntl = None  # type: ignore[assignment]
 
-VERSION = 3
+VERSION = 2
 MOST_LOGS = 1000
 """Logs of files that a batch may have, before all of them are read."""
 IN_SINK = "_checkpoint"
