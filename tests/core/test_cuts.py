@@ -62,6 +62,14 @@ def test_a_cut_never_loses_what_an_earlier_one_had(tmp_path: Path) -> None:
     assert cuts.publish() is None, "it has less than the cut"
     cuts.tell("a", 0, {"desk": {"orders": {"shop": 2, "till": 1}}})
     assert cuts.publish() == Cut(2, {"orders": {"shop": 7, "till": 1}}), "what was said before stays true"
+    assert cuts.told("a", 0) == {"desk": {"orders": {"shop": 7, "till": 1}}}
+    cuts.tell("a", 0, {"audit": {"payments": {"bank": 1}}})
+    assert cuts.told("a", 0)["desk"] == {"orders": {"shop": 7, "till": 1}}, "the same bucket, another reader"
+
+
+def test_a_process_of_which_a_reader_has_nothing_is_in_no_cut(tmp_path: Path) -> None:
+    cuts = told(tmp_path, desk={"payments": {"bank": 3, "till": 1}}, audit={"payments": {"web": 1}})
+    assert cuts.publish() is None
 
 
 def test_channels_of_a_group_count_for_its_readers(tmp_path: Path) -> None:
@@ -149,6 +157,10 @@ def test_the_hint_may_be_old_or_gone(tmp_path: Path) -> None:
             (tmp_path / "newest").write_text(hint)
         found = Cuts(tmp_path).newest()
         assert found == Cut(3, {"g": {"p": 3}})
+        if hint is None:  # nor need old cuts be there
+            for number in (1, 2):
+                cuts._file(number).unlink()
+            assert Cuts(tmp_path).newest() == found
         (tmp_path / "newest").write_text("3")
 
 

@@ -274,6 +274,16 @@ def test_a_reader_says_how_far_it_is_and_counts_what_it_gave_up_after_the_horizo
     assert after([], 12 + HOUR) == {"desk": {"orders": {"shop": 3}}}, "it was given up"
 
 
+def test_a_reader_that_has_only_what_came_too_early_says_nothing_of_it(tmp_path: Path) -> None:
+    cuts = Cuts(tmp_path)
+    cuts.register("q", {"desk": ["orders"]})
+    served = Served({"desk": ["orders"]}, "flag", 10)
+    served.settings = replace(served.settings, stable=str(tmp_path))
+    for now, rows in ((0, [envelope("third", "shop", {"orders": 3})]), (10, [])):
+        tell(served, "q", "desk", ["orders"], rows, now)
+        assert cuts.told("q", int(buckets_of(pa.array(["desk"]), BUCKETS)[0])) == {}
+
+
 def test_messages_of_scopes_and_past_the_order_are_in_no_cut(tmp_path: Path) -> None:
     cuts = Cuts(tmp_path)
     cuts.register("q", {"desk": ["orders"]})

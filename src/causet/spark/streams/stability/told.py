@@ -18,7 +18,7 @@ from causet.kernels.arrays import Array
 from causet.kernels.names import combined
 from causet.kernels.streams.keys import digests
 from causet.kernels.streams.marks import positions
-from causet.spark.streams.messages.attributes import PAST, scope_in
+from causet.spark.streams.messages.attributes import scope_in
 from causet.spark.streams.messages.links import (
     groups_of,
     numbers_here,
@@ -33,7 +33,8 @@ Stream = tuple[str, str, str]
 
 
 def streams_in(table: pa.Table, settings: Settings) -> Iterator[Stream]:
-    """The distinct streams of messages, without those that are in no cut: of scopes, and past the order."""
+    """The distinct streams of messages, without those of scopes, which are in no cut. (What is past the order
+    is known by its id, so it is found under no name that is told.)"""
     receiver = receivers_of(table, settings).fill_null("")
     numbers = numbers_here(numbers_of(table, settings), receiver, settings)
     group = numbers.group if numbers.group is not None else groups_of(table, settings)
@@ -44,7 +45,7 @@ def streams_in(table: pa.Table, settings: Settings) -> Iterator[Stream]:
     names = [each.dictionary.to_pylist() for each in coded]
     for r, g, p in np.unique(np.stack(parts), axis=1).T.tolist():
         channel = names[1][g]
-        if scope_in(channel) is None and not channel.endswith(PAST):
+        if scope_in(channel) is None:
             yield names[0][r], channel, names[2][p]
 
 
