@@ -542,7 +542,7 @@ def test_a_closed_stamper_writes_nothing_and_ticks_no_clock(tmp_path: Path) -> N
     whole = (tmp_path / "ben").read_bytes()
     wall.pass_by(10)
     heard = {"source": "anna", "sequence": "1", "causaltime": "1000040 1000040", "causalversion": 2}
-    for act in (ben.stamp, ben.heartbeat, lambda: ben.saw(heard), lambda: ben.sent(first)):
+    for act in (ben.stamp, ben.heartbeat, lambda: ben.saw(heard), lambda: ben.sent(first), ben.save):
         with pytest.raises(BadInput, match="this stamper was closed"):
             act()
     assert ben.unsent == [first] and ben.numbers == {"all": 1}
