@@ -26,6 +26,8 @@ RULES = [
     ("if last <= batch - KEPT", "if False", "what was read is removed"),
     ("return rows < self._reader.per_batch", "return True", "a full batch of a topic"),
     ("planned.get(name, 0) >= there[name]", "True", "a topic is read to its end"),
+    (" if form == self._form", "", "files of another form are not read"),
+    ("not unread and", "", "one time for each batch"),
 ]
 
 
@@ -38,6 +40,7 @@ def check(folder: Path) -> None:
             ticks.test_nothing_is_written_that_releases_nothing,
             ticks.test_times_that_were_read_are_removed,
             ticks.test_topics_are_read_up_to_their_last_offsets,
+            ticks.test_only_files_that_the_query_reads_are_waited_for,
         )
     ):
         (folder / str(number)).mkdir()

@@ -13,8 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 from causet import RcClock, Stamper
+from causet.spark import merge
+from causet.spark.streams.checkpoint import Checkpoint
+from causet.spark.streams.file_sink import FileSink
+from causet.spark.streams.query import Asked, Query
 from tests.helpers.commands import causet, rows_in
 from tests.helpers.kafka import create, publish
 from tests.helpers.streams import write_files
@@ -102,6 +107,39 @@ def test_a_silent_source_holds_nobody_and_a_kill_changes_nothing(tmp_path: Path)
     assert {name: after[name] for name in committed} == {name: before[name] for name in committed}
     check(rows_in(out), producers.sent)
     assert told["books"]["balance"] and told["late"] == told["held"] == 0
+
+
+def test_a_batch_with_room_left_has_all_that_was_there(spark: SparkSession, tmp_path: Path) -> None:
+    """Made of an older listing it would not: more had come by then, and a clock would count too early."""
+    elsewhere, inbox = tmp_path / "elsewhere", tmp_path / "in"
+    rows = [{"source": "a", "sequence": n, "rc": n, "r": n} for n in range(1, 6)]
+    write_files(inbox, rows[:3], 1)
+    write_files(elsewhere, rows[3:], 1)
+    (inbox / "link").symlink_to(elsewhere)
+    (inbox / "other.parquet").write_text("not of this query")
+    with Checkpoint(tmp_path / "kept") as kept:
+        transform = merge(epsilon=1, delta=1, release="clock")
+        how = (str(inbox), str(tmp_path / "out"), transform, None, True, 3)
+        query = Query(
+            Asked(*how), kept, inbox, "jsonl", None, FileSink(tmp_path / "out", "jsonl"), None, None
+        )
+        reading, found = query.reading(), list[tuple[int, bool]]()
+
+        def write(_: DataFrame, batch: int) -> None:
+            if batch == 0:
+                write_files(tmp_path / "new", [{"source": "a", "sequence": 9, "rc": 9, "r": 9}], 1)
+                (tmp_path / "new/00000.jsonl").rename(inbox / "new.jsonl")
+            found.append((len(kept.files_of(batch)), reading.reached_end(batch)))
+
+        writer = query.messages(spark).rows.writeStream.option("checkpointLocation", f"file:{kept.spark}")
+        running = writer.trigger(processingTime="100 milliseconds").foreachBatch(write).start()
+        began = time.monotonic()
+        while not reading.all_planned() and time.monotonic() - began < 120:
+            time.sleep(0.1)
+        running.processAllAvailable()
+        running.stop()
+        assert reading.all_planned()
+    assert found == [(3, False), (3, False)], "with what is below a link, and what came meanwhile"
 
 
 def test_a_run_that_does_not_follow_releases_what_its_clock_has_passed(tmp_path: Path) -> None:

@@ -44,15 +44,16 @@ class Reading(Protocol):
 class FileReading:
     """A folder of files, or a file."""
 
-    def __init__(self, path: Path, checkpoint: Checkpoint, per_batch: int) -> None:
+    def __init__(self, path: Path, form: str, checkpoint: Checkpoint, per_batch: int) -> None:
         self._path = path
+        self._form = form
         self._checkpoint = checkpoint
         self._per_batch = per_batch
         self._planned: set[Path] = set()
         self._last = -1
 
     def all_planned(self) -> bool:
-        found = [file for _, file in inputs(self._path)]
+        found = [file for form, file in inputs(self._path) if form == self._form]
         home = self._path.resolve()
         last = self._checkpoint.last_planned()
         if last != self._last:
