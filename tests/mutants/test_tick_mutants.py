@@ -26,6 +26,7 @@ RULES = [
     ("if last <= batch - KEPT", "if False", "what was read is removed"),
     ("return rows < self._reader.per_batch", "return True", "a full batch of a topic"),
     ("planned.get(name, 0) >= there[name]", "True", "a topic is read to its end"),
+    ("            return False  # a topic", "            pass  # a topic", "a topic that was recreated"),
     (" if form == self._form", "", "files of another form are not read"),
     ("not unread and", "", "one time for each batch"),
 ]

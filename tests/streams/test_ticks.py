@@ -249,6 +249,14 @@ def test_topics_are_read_up_to_their_last_offsets(tmp_path: Path) -> None:
     assert not reading.all_planned()
     plan(1, p0=5, p1=7)
     assert reading.all_planned()
+    topics.highs = {"t:0": 3, "t": "another id"}
+    assert not reading.all_planned(), "recreated, and nothing of it is planned"
+    topics.highs = {"t:0": 5, "t:1": 7, "t:2": 1, "t": "an id"}
+    assert not reading.all_planned(), "a partition is new"
+    topics.highs["t:2"] = 0
+    assert reading.all_planned(), "and has nothing"
+    topics.highs |= {"u:0": 0, "u": "its id"}
+    assert not reading.all_planned(), "no batch knows this topic"
     assert reading.reached_end(1)
     assert reading.reached_end(0), "wherever it began, more would have fitted"
     plan(2, p0=65, p1=47)
