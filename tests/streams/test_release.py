@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from causet import RcClock, Stamper
+from causet.errors import BadInput
 from causet.spark import merge
 from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.file_sink import FileSink
@@ -107,6 +108,16 @@ def test_a_silent_source_holds_nobody_and_a_kill_changes_nothing(tmp_path: Path)
     assert {name: after[name] for name in committed} == {name: before[name] for name in committed}
     check(rows_in(out), producers.sent)
     assert told["books"]["balance"] and told["late"] == told["held"] == 0
+
+
+def test_a_stream_of_ones_own_cannot_be_released_by_the_clock(spark: SparkSession, tmp_path: Path) -> None:
+    messages = spark.readStream.schema("source string, sequence long, rc long, r long").json(str(tmp_path))
+    transform = merge(epsilon=1, delta=1, release="clock")
+    with pytest.raises(BadInput, match='release = "clock" cannot be had for a stream of your own'):
+        messages.transform(transform)
+    assert messages.transform(merge(epsilon=1, delta=1)).isStreaming
+    still = spark.createDataFrame([("a", 1, 2, 2)], messages.schema)
+    assert still.transform(transform).collect()[0].position == 0, "nothing releases a batch"
 
 
 def test_a_batch_with_room_left_has_all_that_was_there(spark: SparkSession, tmp_path: Path) -> None:

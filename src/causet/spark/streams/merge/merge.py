@@ -86,7 +86,8 @@ def merge(
     :param delta: the longest that a message is in transit.
     :param release: for streams, what releases a message, when it is δ + ε past its time: `"sources"`, when
         all of them are, which gives the same output live and from a backlog, and waits for a source that is
-        silent; or `"clock"`, when they or this machine's clock is, which waits for no source.
+        silent; or `"clock"`, when they or this machine's clock is, which waits for no source. Only the
+        command `causet merge` has that: a stream of your own does not say when it is read to its end.
     :param ticks: the unit of the columns `rc` and `r`: `"us"`, or `"ms"` in older tables.
     :param sources: for streams, sources that are waited for although they have not been heard of.
     :param exclude: for streams, sources that are not waited for: they died.
@@ -155,6 +156,11 @@ class Merge:
 
     def __call__(self, messages: DataFrame) -> DataFrame:
         if messages.isStreaming:
+            if self.by_clock:
+                raise BadInput(
+                    f"release = {quote(CLOCK)} cannot be had for a stream of your own, which does not say "
+                    "when all that has come is read: use `causet merge --release clock`, or release by sources"
+                )
             return self.blobs(messages).rows()
         rows = Messages(messages).without_clashes((POSITION, STATUS, PROBLEM))[0].rows
         stamped, times = with_times(rows, self.ticks)
