@@ -178,7 +178,7 @@ def check_reports(
     oldest = [each["oldest"] for each in reports if each["held"]]
     assert min(oldest, default=None) == min((row["rc"] for row in defined.held), default=None)
     smallest, name = defined.slowest()
-    when = "no time" if smallest is None else smallest
+    when = "no time" if smallest is None else f"{smallest} µs"
     waits = name is not None and not defined.settings.by_clock
     blocked = f"{name}, heard of last at {when}" if waits else None
     assert {each["blocked"] for each in reports if each["held"]} <= {blocked}

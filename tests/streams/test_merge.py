@@ -450,7 +450,7 @@ def test_a_silent_source_is_waited_for_named_and_can_be_excluded(spark: SparkSes
         return [row.subject for row in rows]
 
     assert start(transform) == []
-    assert (told[-1]["held"], told[-1]["blocked"]) == (3, "b, heard of last at 1000000")
+    assert (told[-1]["held"], told[-1]["blocked"]) == (3, "b, heard of last at 1000000 µs")
     (tmp_path / "in/2.jsonl").write_text(json.dumps(message("a", 3, 120_000)) + "\n")
     assert start(merge(epsilon="50 ms", delta="400 ms", buckets=2, exclude=["b"], ticks="ms")) == [
         "a1",

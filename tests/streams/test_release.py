@@ -16,11 +16,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from causet import RcClock, Stamper
+from causet.cli.shared.display import rows_of
+from causet.cli.shared.streams import TicksCheck
 from causet.errors import BadInput
 from causet.spark import merge
 from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.file_sink import FileSink
 from causet.spark.streams.query import Asked, Query
+from causet.spark.streams.running import Progress
 from tests.helpers.commands import causet, rows_in
 from tests.helpers.kafka import create, publish
 from tests.helpers.streams import write_files
@@ -237,6 +240,33 @@ def test_a_table_in_milliseconds_is_noticed(tmp_path: Path, monkeypatch: pytest.
     command = ["merge", inbox, tmp_path / "out", "--epsilon", "50ms", "--delta", "1s", "--buckets", "2"]
     causet(*command)
     causet("tune", inbox)
-    assert len(warned) == 2 and all(f"(the latest is {at}): if they are, use --ticks ms" in e for e in warned)
+    assert len(warned) == 2 and all(f"(one is {at}): if they are, use --ticks ms" in e for e in warned)
     causet("tune", inbox, "--ticks", "ms")
     assert len(warned) == 2
+
+
+def test_while_a_stream_is_followed_it_is_noticed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    warned: list[str] = []
+    monkeypatch.setattr("causet.cli.shared.streams.warn", warned.append)
+    at = 1_700_000_000_000
+    in_us, in_ms = TicksCheck("us"), TicksCheck("ms")
+    for oldest, bound in ((None, None), (1000 * at, None), (None, str(1000 * at))):
+        in_us.watch(Progress(oldest=oldest, bound=bound))
+    assert warned == [], "these are in µs"
+    in_ms.watch(Progress(oldest=at))
+    assert warned == [], "this was said to be in ms"
+    in_us.watch(Progress(bound=str(at)))
+    in_us.watch(Progress(oldest=at + 1))
+    assert warned == [f"the times look like milliseconds (one is {at}): if they are, use --ticks ms"], "once"
+    TicksCheck("us").watch(Progress(oldest=at))
+    assert len(warned) == 2
+
+
+def test_a_display_tells_how_long_the_oldest_waits_by_the_unit_of_its_time() -> None:
+    now = 1_700_000_000
+    for per_ms, time_of_oldest in ((1, 1000 * (now - 90)), (1000, 1_000_000 * (now - 90))):
+        progress = Progress(held=1, oldest=time_of_oldest, per_ms=per_ms)
+        assert dict(rows_of(progress, now))["oldest waits"] == "90 s"
+        progress.blocked, progress.bound = "b", "7"
+        rows = dict(rows_of(progress, now))
+        assert (rows["oldest waits"], rows["released up to"]) == ("90 s for b", "7 µs")

@@ -156,7 +156,8 @@ class Query:
             raise
         schema = schema_from(begun["schema"]) if begun and isinstance(source, Path) else None
         limited = asked.transform.changed({MOST_BYTES: target.most_bytes})
-        return cls(replace(asked, transform=limited), kept, source, form, schema, target, begun, start)
+        asked, progress = replace(asked, transform=limited), Progress(per_ms=asked.transform.per_ms)
+        return cls(asked, kept, source, form, schema, target, begun, start, progress)
 
     def messages(self, spark: SparkSession, without: Sequence[str] = ()) -> Messages:
         """The messages as a stream, but for those in some files; from Kafka, also the attributes that the

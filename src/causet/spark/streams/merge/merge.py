@@ -27,6 +27,7 @@ from pyspark.sql import types as T
 
 from causet.durations import microseconds
 from causet.errors import BadInput, quote
+from causet.rcclock import TICKS_PER_MS
 from causet.spark.streams.books import OBSERVED
 from causet.spark.streams.held import merge_progress
 from causet.spark.streams.merge.batch import sorted_rows
@@ -139,6 +140,8 @@ class Merge:
 
     command = "merge"
     columns: ClassVar[list[str]] = []
+    per_ms = TICKS_PER_MS
+    """units of the times that a batch reports"""
 
     def __post_init__(self) -> None:
         """BadInput if a setting is not one."""
@@ -159,7 +162,7 @@ class Merge:
             if self.by_clock:
                 raise BadInput(
                     f"release = {quote(CLOCK)} cannot be had for a stream of your own, which does not say "
-                    "when all that has come is read: use `causet merge --release clock`, or release by sources"
+                    "when it is read to its end: use `causet merge --release clock`, or release by sources"
                 )
             return self.blobs(messages).rows()
         rows = Messages(messages).without_clashes((POSITION, STATUS, PROBLEM))[0].rows
