@@ -40,6 +40,7 @@ def check(folder: Path) -> None:
             ticks.test_a_promise_that_no_batch_took_up_never_counts,
             ticks.test_nothing_is_written_that_releases_nothing,
             ticks.test_times_that_were_read_are_removed,
+            ticks.test_while_a_batch_runs_one_time_is_written_down_and_one_is_promised_as_it_ends,
             ticks.test_topics_are_read_up_to_their_last_offsets,
             ticks.test_only_files_that_the_query_reads_are_waited_for,
         )

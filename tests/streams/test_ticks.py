@@ -141,6 +141,25 @@ def test_nothing_is_written_that_releases_nothing(tmp_path: Path) -> None:
     assert plan.shown() == [1000, 1000 + module.AT_LEAST], "nor before a batch can have read the last one"
 
 
+def test_while_a_batch_runs_one_time_is_written_down_and_one_is_promised_as_it_ends(tmp_path: Path) -> None:
+    plan = Plan(tmp_path)
+    plan.arrive()
+    plan.plan()
+    for _ in range(20):
+        plan.now += module.AT_LEAST
+        plan.ticks.look()
+    assert plan.written() == [1000, 1500], "the next batch reads it, and there is none yet"
+    plan.arrive()
+    plan.ticks.batch_written(plan.batch)
+    ended = plan.now
+    assert plan.written() == [1000, 1500, ended] and plan.shown() == [1000, 1500]
+    for _ in range(20):
+        plan.now += module.AT_LEAST
+        plan.ticks.look()
+    plan.plan()
+    assert plan.written() == [1000, 1500, ended] and plan.shown() == [1000, 1500, ended]
+
+
 def test_times_that_were_read_are_removed(tmp_path: Path) -> None:
     plan = Plan(tmp_path)
     for _ in range(20):

@@ -141,7 +141,8 @@ class Ticks:
                 self._promise(self._now())
 
     def _promise(self, now: int) -> None:
-        """Write down a time for the next batch, which may turn out to count."""
+        """Write down a time for the next batch, which may turn out to count. There is one for each batch, so
+        it need not wait until the last time was read: it is later, and releases more."""
         if self._due(now) and now >= self._shown + AT_LEAST:
             self._checkpoint.end(now, promised=True)
             self._promised = self._shown = now
@@ -173,6 +174,7 @@ class Ticks:
         return bool(held) and oldest is not None and now * MS > oldest + self._wait
 
     def _show(self, now: int) -> None:
+        """Write down a time that counts; while a batch runs, one, however long that takes."""
         last = self._checkpoint.last_planned()
         unread = bool(self._written) and self._written[-1][1] == last
         if self._due(now) and not unread and now >= self._shown + AT_LEAST:
