@@ -30,7 +30,7 @@ SLACK = TICKS_PER_MS
 """Ticks that a time may be ahead of the clocks: a chain of messages adds one for each hop that takes less
 than a tick, as where a clock shows only every so many of them."""
 FAR = 2**53
-"""No time is as large as this; whatever reads JSON reads smaller ones exactly."""
+"""No time is as large as this, in the ticks of its clock; whatever reads JSON reads smaller ones exactly."""
 _TIME = re.compile(r"(\d{1,16})[ ,](\d{1,16})")
 
 
@@ -54,7 +54,7 @@ class RcTime(NamedTuple):
         if found is None:
             raise BadStamp(f"causaltime must be the numbers r + c and r, not {quote(text)}")
         time = cls(tick * int(found[1]), tick * int(found[2]))
-        if time.rc < time.r or time.rc >= FAR:
+        if time.rc < time.r or time.rc >= FAR * tick:
             raise BadStamp(f"causaltime {quote(text)} is not a time of a clock")
         return time
 

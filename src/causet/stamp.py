@@ -327,12 +327,8 @@ class Stamper:
         message of one's own, and of one that bypasses the order, nothing is new.
         """
         _check_envelope(envelope)
-        process, when, tick, cut = (
-            process_of(envelope),
-            time_of(envelope),
-            tick_of(envelope),
-            cut_of(envelope),
-        )
+        process, when = process_of(envelope), time_of(envelope)
+        tick, cut = tick_of(envelope), cut_of(envelope)
         stamped = None if envelope.get("type") == HEARTBEAT else frontier_of(envelope)
         scope = scope_of(envelope)
         if bypasses(envelope):
@@ -393,6 +389,7 @@ class Stamper:
         """The whole state as a string, with the identity. Without a `file`, save it after each `stamp`,
         before the message leaves, or a number is used twice."""
         with self._lock:
+            self._check_open()
             return json.dumps({**self._state(), "unsent": self.unsent}, ensure_ascii=False)
 
     @classmethod

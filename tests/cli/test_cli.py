@@ -379,6 +379,37 @@ def test_the_counterexample_of_explore_replays(causet: Run, tmp_path: Path) -> N
     assert replayed.json()["violations"]
 
 
+BOTH_TO_ALL = (
+    "processes: [p1, p2]\ngroups: {both: [p1, p2]}\nsteps:\n"
+    "  - {send: a, from: p1, to: [p1, p2]}\n  - {send: b, from: p2, to: [p1, p2]}\n"
+    "  - {receive: a, at: p2}\n  - {receive: b, at: p1}\n  - drain\n"
+)
+"""Each delivers its own message at the send, and then the other one; or, with merge, both in one order."""
+
+
+@pytest.mark.parametrize("name", ["fifo", "vector", "merge"])
+def test_one_order_is_judged_where_it_is_asked_for(causet: Run, tmp_path: Path, name: str) -> None:
+    agree = name == "merge"
+    file = schedule(tmp_path, BOTH_TO_ALL)
+    how = ("--protocol", name, "--one-order", "--json")
+    small = ("--groups", "all") if PROTOCOLS[name].grouped else ()
+    for words in (
+        ("replay", file, *how),
+        ("explore", *how, "-n", "2", "-m", "2", *small),
+        ("simulate", *how, "-n", "3", "-m", "60", "--groups", "all", "--own-copies"),
+    ):
+        done = causet(*words)
+        found = done.json()
+        assert (done.code, found["status"]) == ((0, "valid") if agree else (1, "invalid")), words
+        assert bool(found["disagreements"]) != agree, words
+    for words in (("replay", file, *how[:2], "--json"), ("replay", file, *how)):
+        done = causet(*words)
+        cycle = {"cycle": ["a", "b"], "processes": ["p1", "p2"]}
+        asked = "--one-order" in words
+        assert done.code == (1 if asked and not agree else 0)
+        assert done.json()["disagreements"] == (([] if agree else [cycle]) if asked else None)
+
+
 def test_replay_gives_status_and_violations_as_verify_does(causet: Run, tmp_path: Path) -> None:
     schedule(tmp_path, OVERTAKEN)
     verdict = causet("replay", "schedule.yaml", "-p", "none", "--json").json()

@@ -109,6 +109,27 @@ def test_the_documents_have_the_table() -> None:
 # ---------------------------------------------------------------- verify, audit, view
 
 
+def test_verify_judges_one_order_where_it_is_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+    """Two messages to both, own copies included: each process delivers its own first, or both agree."""
+    sends = [Event("p", 1, "send", message="a", to=("q",)), Event("q", 1, "send", message="b", to=("p",))]
+    orders = {"own first": {"p": "ab", "q": "ba"}, "agreed": {"p": "ab", "q": "ab"}}
+    for name, order in orders.items():
+        delivered = [
+            Event(process, seq, "deliver", message=message)
+            for process, messages in order.items()
+            for seq, message in enumerate(messages, 2)
+        ]
+        trace = tmp_path / f"{name}.jsonl"
+        write_trace(trace, [*sends, *delivered])
+        assert json.loads(called("verify", trace, "--json")[1])["disagreements"] is None
+        code, told = called("verify", trace, "--json", "--one-order")
+        found = json.loads(told)
+        cycle = [{"cycle": ["a", "b"], "processes": ["p", "q"]}] if name == "own first" else []
+        assert (code, found["status"]) == ((1, "invalid") if cycle else (0, "valid"))
+        assert found["disagreements"] == cycle
+        assert called("verify", trace)[0] == 0
+
+
 @pytest.mark.parametrize("status", EXECUTIONS)
 def test_verify_says_the_same_in_text_json_page_and_exit_code(
     spark: SparkSession, tmp_path: Path, status: str

@@ -334,6 +334,53 @@ def test_without_looking_at_sends_that_were_put_off_nonsense_is_sent(monkeypatch
             check(seed, fields=("sends put off",))
 
 
+IMPOSSIBLE: list[dict[str, Any]] = [
+    {"sender": 3},
+    {"sender": -1},
+    {"number": 0},
+    {"number": -5},
+    {"number": 2**32},
+    {"targets": 0, "to": 0},
+    {"to": 0b1111},
+    {"targets": 0b1111, "to": 0b1111},
+    {"to": 0b010},
+    {"targets": -1, "to": -1},
+    {"group": 7},
+]
+
+
+@pytest.mark.parametrize("broken", IMPOSSIBLE, ids=str)
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_held_message_that_cannot_have_come_is_dropped(broken: dict[str, Any], at_once: bool) -> None:
+    """At the next tick; and if damage to what it waits for lets it leave before that, it is not delivered."""
+    system = System(named_processes(3))
+    options, _ = make_options(Merge, system, {"epsilon": 2, "delta": 3})
+    p1, p2, p3 = processes = [Process(Merge, p, system, options) for p in range(3)]
+    for process in processes:
+        process.tick(1000)
+    [first] = p2.send(0b101).packets
+    [second] = p3.send(0b011).packets
+    p1.receive(first)
+    p1._engine.review(lambda p, needs, rank: (() if at_once else needs, rank, replace(p, **broken)))
+    assert p1.receive(second).delivered == ()
+    for now in range(1001, 1006):
+        assert p1.tick(now).delivered == () and p1.held() == [second]
+    assert [packet.key for packet in p1.tick(1006).delivered] == [second.key]
+    p1.receive(first)  # a copy of it that comes late is refused, and one that comes in time is new
+    assert p1.held() == []
+
+
+def test_the_simulator_counts_what_a_damaged_process_drops_as_lost() -> None:
+    """Whether or not its network doubled it: else a run would wait for it until it gives up."""
+    for duplication in (0.0, 0.3):
+        lost = 0
+        for seed in range(6):
+            result = simulated(seed, state_corruption=0.01, duplication=duplication)
+            assert not result.bad and result.tally.outstanding == 0, seed
+            lost += result.tally.lost
+        assert lost > 20
+
+
 # ---------------------------------------------------------------- numbers
 
 

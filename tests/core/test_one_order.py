@@ -185,6 +185,15 @@ def test_the_explorer_judges_the_one_order_that_merge_promises_by_default() -> N
         assert not any(named.scope.one_order for named in scopes_for(PROTOCOLS[name], 2, 2))
 
 
+def test_with_one_event_per_tick_no_interleaving_of_three_messages_is_wrong() -> None:
+    """Complete for K = 1, three processes and three messages, with copies lost and clocks apart."""
+    judged_scopes = scopes_for(Merge, 3, 3, settings={"events_per_tick": 1})
+    assert {(each.scope.messages, each.scope.one_order) for each in judged_scopes} >= {(3, False), (3, True)}
+    for each in judged_scopes:
+        report = explore(each.scope)
+        assert report.complete and not report.findings and report.states > 200, each.label
+
+
 @pytest.mark.parametrize("name", ["fifo", "vector", "matrix", "slow"])
 def test_the_explorer_shows_that_the_others_have_no_one_order(name: str) -> None:
     [first, *_] = scopes_for(PROTOCOLS[name], 2, 2, one_order=True, every=False)

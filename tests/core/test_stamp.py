@@ -336,6 +336,21 @@ def test_a_journal_of_version_1_is_taken_over(tmp_path: Path) -> None:
         Stamper("ben", "chat", file=file, run="1")
 
 
+def test_times_of_version_1_may_be_as_far_ahead_as_they_were(tmp_path: Path) -> None:
+    """Below 2^53, in ms; a clock of one's own can have shown that."""
+    far = 2**53 - 1
+    assert RcTime.parse(f"{far} {far}", 1000) == (1000 * far, 1000 * far)
+    for text, tick in ((f"{far + 1} 1", 1000), (f"{far + 1} 1", 1)):
+        with pytest.raises(BadStamp, match="is not a time of a clock"):
+            RcTime.parse(text, tick)
+    file = tmp_path / "ben"
+    file.write_text(VERSION_1.splitlines()[0].replace('"rc": 1000', f'"rc": {far}') + "\n")
+    for _ in range(2):  # the file is written anew, with µs
+        with Stamper("ben", "chat", clock=Wall(1000 * far).clock(), file=file) as ben:
+            assert ben.clock is not None and ben.clock.largest == 1000 * far
+    assert f'"rc": {1000 * far}' in file.read_text().splitlines()[0]
+
+
 def test_a_saved_state_of_version_1_is_taken_over() -> None:
     saved = VERSION_1.splitlines()[0]
     clock = Wall(1_000_000).clock()
@@ -542,7 +557,7 @@ def test_a_closed_stamper_writes_nothing_and_ticks_no_clock(tmp_path: Path) -> N
     whole = (tmp_path / "ben").read_bytes()
     wall.pass_by(10)
     heard = {"source": "anna", "sequence": "1", "causaltime": "1000040 1000040", "causalversion": 2}
-    for act in (ben.stamp, ben.heartbeat, lambda: ben.saw(heard), lambda: ben.sent(first)):
+    for act in (ben.stamp, ben.heartbeat, lambda: ben.saw(heard), lambda: ben.sent(first), ben.save):
         with pytest.raises(BadInput, match="this stamper was closed"):
             act()
     assert ben.unsent == [first] and ben.numbers == {"all": 1}

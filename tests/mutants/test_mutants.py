@@ -424,8 +424,9 @@ class MergeForgetsTheInitialEvent(Merge):
         return KnClock(self.options.epsilon, self.options.delta_min, most)
 
 
-def test_k8_a_bound_without_the_initial_event_is_killed() -> None:
-    schedule = read_schedule(ERRATA / "K8.yaml")
+@pytest.mark.parametrize("name", ["K8", "K8-one-event"])
+def test_k8_a_bound_without_the_initial_event_is_killed(name: str) -> None:
+    schedule = read_schedule(ERRATA / f"{name}.yaml")
     for kind, wrong in ((Merge, 0), (MergeForgetsTheInitialEvent, 1)):
         options, _ = make_options(kind, schedule.system, schedule.options)
         result = replay(schedule, kind, options)

@@ -26,6 +26,9 @@ RULES = [
     ("if last <= batch - KEPT", "if False", "what was read is removed"),
     ("return rows < self._reader.per_batch", "return True", "a full batch of a topic"),
     ("planned.get(name, 0) >= there[name]", "True", "a topic is read to its end"),
+    ("            return False  # a topic", "            pass  # a topic", "a topic that was recreated"),
+    (" if form == self._form", "", "files of another form are not read"),
+    ("not unread and", "", "one time for each batch"),
 ]
 
 
@@ -37,7 +40,9 @@ def check(folder: Path) -> None:
             ticks.test_a_promise_that_no_batch_took_up_never_counts,
             ticks.test_nothing_is_written_that_releases_nothing,
             ticks.test_times_that_were_read_are_removed,
+            ticks.test_while_a_batch_runs_one_time_is_written_down_and_one_is_promised_as_it_ends,
             ticks.test_topics_are_read_up_to_their_last_offsets,
+            ticks.test_only_files_that_the_query_reads_are_waited_for,
         )
     ):
         (folder / str(number)).mkdir()

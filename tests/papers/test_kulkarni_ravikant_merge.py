@@ -848,6 +848,17 @@ def test_k8_a_chain_in_tick_0_counts_the_initial_event_too() -> None:
     assert max(d.stamp.kn) == 2 * 3 + 1
 
 
+def test_k8_with_one_event_per_tick_the_fourth_of_clock_0_is_no_fault() -> None:
+    """ε = 3, δ = 0, K = 1, n = 3: as printed 3 is the most, and p3 forgets what it has heard."""
+    schedule = read_schedule(ERRATA / "K8-one-event.yaml")
+    printed, default = run(schedule, "merge", "K8"), run(schedule, "merge")
+    found = judge(printed.events, receptions_teach=True).violations
+    assert [(v.process, v.delivered, v.before) for v in found] == [("p1", "c", "b")]
+    assert unheeded(default.events) == []
+    c = next(packet for packet in until_held("K8-one-event", "c", "p1") if packet.sender == 2)
+    assert c.stamp.kn[3 - 1] == 1 + 3, "of clock 0, one before its own"
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_one_event_per_tick_is_enough(seed: int) -> None:
     """The paper's own model, K = 1: whatever comes beyond it waits, and order and agreement hold."""

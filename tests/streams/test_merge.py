@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 
 from causet.errors import BadInput
 from causet.kernels.streams.sorting import ascending
@@ -24,6 +25,9 @@ from causet.stamp import HEARTBEAT
 from tests.helpers.clocked import PLAIN, SCHEMA, Message, Network
 from tests.helpers.deliveries import finish
 from tests.helpers.streams import write_files
+
+TEXT = "source string, sequence long, causaltime string"
+RC_IN_TEXT = "source string, sequence long, rc string, r string"
 
 
 def frame(spark: SparkSession, messages: Sequence[Message]) -> DataFrame:
@@ -82,6 +86,47 @@ def test_impossible_stamps_are_named_and_the_rest_is_merged(spark: SparkSession)
         if name != "fine":
             assert found[name].status == "diverted" and found[name].position is None and found[name].problem
     assert found["far ahead"].problem == "has a time with c above 101 ms, which ε does not allow"
+
+
+def test_times_of_version_1_may_be_as_far_ahead_as_they_were(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below 2^53, in ms; in µs that is more than a fraction can tell apart, and less than 2^63."""
+    monkeypatch.setattr(merge_batch, "ROWS_PER_PART", 8)
+    far, draw = 2**53, random.Random(0)
+    times = sorted({7, far - 1, *(draw.randrange(7, far) for _ in range(300))})
+    width = -(-(1000 * (far - 1 - 7) + 1) // merge_batch.BINS)
+    edges = [7000 + number * width for number in range(2048, merge_batch.BINS)]
+    for edge in edges:  # on both sides of where a bin begins, and very close to it
+        times += [edge // 1000, edge // 1000 + 1] if 0 < edge % 1000 < 200 else []
+    times = sorted({*times})
+    mixed = draw.sample(times, len(times))
+    how: dict[str, Any] = {"epsilon": "50 ms", "delta": 1}
+    tables = [
+        (spark.createDataFrame([("a", n, rc, rc, "") for n, rc in enumerate(mixed, 1)], PLAIN), "ms"),
+        (
+            spark.createDataFrame(
+                [("a", n, f"{rc} {rc}") for n, rc in enumerate(mixed, 1)],
+                TEXT,
+            ),
+            "us",
+        ),
+    ]
+    for table, ticks in tables:
+        found = table.repartition(3).transform(merge(**how, ticks=ticks)).collect()
+        assert [row.position for row in found] == list(range(len(times)))
+        assert [mixed[row.sequence - 1] for row in found] == times
+    beyond = spark.createDataFrame(
+        [("a", 1, f"{far} {far}", v) for v in (1, 2)], f"{TEXT}, causalversion int"
+    )
+    table = spark.createDataFrame([("a", 1, str(far), "1"), ("a", 1, "-1", "-1")], RC_IN_TEXT)
+    for rows in (beyond, table):
+        for row in rows.transform(merge(**how)).collect():
+            assert row.problem == "has an invalid time: it needs 0 ≤ r ≤ r + c < 2^53"
+    plain = spark.createDataFrame([("a", 1, str(far - 1), far - 1)], RC_IN_TEXT.replace("r string", "r long"))
+    assert [row.problem for row in plain.transform(merge(**how)).collect()] == [None]
+    with pytest.raises(BadInput, match="there is no message with a time"):
+        tune(table.withColumn("at", F.lit(1)), "at")
 
 
 def test_time_may_be_text_as_the_envelope_has_it(spark: SparkSession) -> None:
@@ -450,7 +495,7 @@ def test_a_silent_source_is_waited_for_named_and_can_be_excluded(spark: SparkSes
         return [row.subject for row in rows]
 
     assert start(transform) == []
-    assert (told[-1]["held"], told[-1]["blocked"]) == (3, "b, heard of last at 1000000")
+    assert (told[-1]["held"], told[-1]["blocked"]) == (3, "b, heard of last at 1000000 µs")
     (tmp_path / "in/2.jsonl").write_text(json.dumps(message("a", 3, 120_000)) + "\n")
     assert start(merge(epsilon="50 ms", delta="400 ms", buckets=2, exclude=["b"], ticks="ms")) == [
         "a1",

@@ -13,8 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 from causet import RcClock, Stamper
+from causet.cli.shared.display import rows_of
+from causet.cli.shared.streams import TicksCheck
+from causet.errors import BadInput
+from causet.spark import merge
+from causet.spark.streams.checkpoint import Checkpoint
+from causet.spark.streams.file_sink import FileSink
+from causet.spark.streams.query import Asked, Query
+from causet.spark.streams.running import Progress
 from tests.helpers.commands import causet, rows_in
 from tests.helpers.kafka import create, publish
 from tests.helpers.streams import write_files
@@ -104,6 +113,49 @@ def test_a_silent_source_holds_nobody_and_a_kill_changes_nothing(tmp_path: Path)
     assert told["books"]["balance"] and told["late"] == told["held"] == 0
 
 
+def test_a_stream_of_ones_own_cannot_be_released_by_the_clock(spark: SparkSession, tmp_path: Path) -> None:
+    messages = spark.readStream.schema("source string, sequence long, rc long, r long").json(str(tmp_path))
+    transform = merge(epsilon=1, delta=1, release="clock")
+    with pytest.raises(BadInput, match='release = "clock" cannot be had for a stream of your own'):
+        messages.transform(transform)
+    assert messages.transform(merge(epsilon=1, delta=1)).isStreaming
+    still = spark.createDataFrame([("a", 1, 2, 2)], messages.schema)
+    assert still.transform(transform).collect()[0].position == 0, "nothing releases a batch"
+
+
+def test_a_batch_with_room_left_has_all_that_was_there(spark: SparkSession, tmp_path: Path) -> None:
+    """Made of an older listing it would not: more had come by then, and a clock would count too early."""
+    elsewhere, inbox = tmp_path / "elsewhere", tmp_path / "in"
+    rows = [{"source": "a", "sequence": n, "rc": n, "r": n} for n in range(1, 6)]
+    write_files(inbox, rows[:3], 1)
+    write_files(elsewhere, rows[3:], 1)
+    (inbox / "link").symlink_to(elsewhere)
+    (inbox / "other.parquet").write_text("not of this query")
+    with Checkpoint(tmp_path / "kept") as kept:
+        transform = merge(epsilon=1, delta=1, release="clock")
+        how = (str(inbox), str(tmp_path / "out"), transform, None, True, 3)
+        query = Query(
+            Asked(*how), kept, inbox, "jsonl", None, FileSink(tmp_path / "out", "jsonl"), None, None
+        )
+        reading, found = query.reading(), list[tuple[int, bool]]()
+
+        def write(_: DataFrame, batch: int) -> None:
+            if batch == 0:
+                write_files(tmp_path / "new", [{"source": "a", "sequence": 9, "rc": 9, "r": 9}], 1)
+                (tmp_path / "new/00000.jsonl").rename(inbox / "new.jsonl")
+            found.append((len(kept.files_of(batch)), reading.reached_end(batch)))
+
+        writer = query.messages(spark).rows.writeStream.option("checkpointLocation", f"file:{kept.spark}")
+        running = writer.trigger(processingTime="100 milliseconds").foreachBatch(write).start()
+        began = time.monotonic()
+        while not reading.all_planned() and time.monotonic() - began < 120:
+            time.sleep(0.1)
+        running.processAllAvailable()
+        running.stop()
+        assert reading.all_planned()
+    assert found == [(3, False), (3, False)], "with what is below a link, and what came meanwhile"
+
+
 def test_a_run_that_does_not_follow_releases_what_its_clock_has_passed(tmp_path: Path) -> None:
     now = time.time_ns() // 1000
     old = [{"source": name, "sequence": n, "rc": n, "r": n} for n, name in enumerate("aaba", 1)]
@@ -188,6 +240,33 @@ def test_a_table_in_milliseconds_is_noticed(tmp_path: Path, monkeypatch: pytest.
     command = ["merge", inbox, tmp_path / "out", "--epsilon", "50ms", "--delta", "1s", "--buckets", "2"]
     causet(*command)
     causet("tune", inbox)
-    assert len(warned) == 2 and all(f"(the latest is {at}): if they are, use --ticks ms" in e for e in warned)
+    assert len(warned) == 2 and all(f"(one is {at}): if they are, use --ticks ms" in e for e in warned)
     causet("tune", inbox, "--ticks", "ms")
     assert len(warned) == 2
+
+
+def test_while_a_stream_is_followed_it_is_noticed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    warned: list[str] = []
+    monkeypatch.setattr("causet.cli.shared.streams.warn", warned.append)
+    at = 1_700_000_000_000
+    in_us, in_ms = TicksCheck("us"), TicksCheck("ms")
+    for oldest, bound in ((None, None), (1000 * at, None), (None, str(1000 * at))):
+        in_us.watch(Progress(oldest=oldest, bound=bound))
+    assert warned == [], "these are in µs"
+    in_ms.watch(Progress(oldest=at))
+    assert warned == [], "this was said to be in ms"
+    in_us.watch(Progress(bound=str(at)))
+    in_us.watch(Progress(oldest=at + 1))
+    assert warned == [f"the times look like milliseconds (one is {at}): if they are, use --ticks ms"], "once"
+    TicksCheck("us").watch(Progress(oldest=at))
+    assert len(warned) == 2
+
+
+def test_a_display_tells_how_long_the_oldest_waits_by_the_unit_of_its_time() -> None:
+    now = 1_700_000_000
+    for per_ms, time_of_oldest in ((1, 1000 * (now - 90)), (1000, 1_000_000 * (now - 90))):
+        progress = Progress(held=1, oldest=time_of_oldest, per_ms=per_ms)
+        assert dict(rows_of(progress, now))["oldest waits"] == "90 s"
+        progress.blocked, progress.bound = "b", "7"
+        rows = dict(rows_of(progress, now))
+        assert (rows["oldest waits"], rows["released up to"]) == ("90 s for b", "7 µs")

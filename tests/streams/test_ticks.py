@@ -9,8 +9,10 @@ from random import Random
 import pyarrow as pa
 import pytest
 
+from causet.errors import BadInput
 from causet.spark.streams import ticks as module
 from causet.spark.streams.checkpoint import Checkpoint
+from causet.spark.streams.file_source import inputs
 from causet.spark.streams.merge.packers import Counted
 from causet.spark.streams.ticks import FileReading, Ticks, TopicReading
 
@@ -34,7 +36,7 @@ class Plan:
         self.ticks.begin()
 
     def started(self) -> Ticks:
-        reading = FileReading(self.inbox, self.kept, self.per_batch)
+        reading = FileReading(self.inbox, "jsonl", self.kept, self.per_batch)
         return Ticks(reading, self.kept, WAIT, lambda: (self.held, self.oldest), lambda: self.now)
 
     def arrive(self) -> None:
@@ -49,7 +51,7 @@ class Plan:
             return
         self.batch += 1
         self.taken.update(new)
-        entries = [{"path": (self.inbox / name).resolve().as_uri(), "batchId": self.batch} for name in new]
+        entries = [{"path": (self.inbox.resolve() / name).as_uri(), "batchId": self.batch} for name in new]
         log = "\n".join(["v1", *map(json.dumps, entries)])
         (self.kept.spark / f"sources/0/{self.batch}").write_text(log, encoding="utf-8")
         (self.kept.spark / f"offsets/{self.batch}").write_text(f'v1\n{{}}\n{{"logOffset":{self.batch}}}')
@@ -139,6 +141,25 @@ def test_nothing_is_written_that_releases_nothing(tmp_path: Path) -> None:
     assert plan.shown() == [1000, 1000 + module.AT_LEAST], "nor before a batch can have read the last one"
 
 
+def test_while_a_batch_runs_one_time_is_written_down_and_one_is_promised_as_it_ends(tmp_path: Path) -> None:
+    plan = Plan(tmp_path)
+    plan.arrive()
+    plan.plan()
+    for _ in range(20):
+        plan.now += module.AT_LEAST
+        plan.ticks.look()
+    assert plan.written() == [1000, 1500], "the next batch reads it, and there is none yet"
+    plan.arrive()
+    plan.ticks.batch_written(plan.batch)
+    ended = plan.now
+    assert plan.written() == [1000, 1500, ended] and plan.shown() == [1000, 1500]
+    for _ in range(20):
+        plan.now += module.AT_LEAST
+        plan.ticks.look()
+    plan.plan()
+    assert plan.written() == [1000, 1500, ended] and plan.shown() == [1000, 1500, ended]
+
+
 def test_times_that_were_read_are_removed(tmp_path: Path) -> None:
     plan = Plan(tmp_path)
     for _ in range(20):
@@ -174,6 +195,52 @@ def test_no_time_counts_before_what_had_come_by_then_is_planned(tmp_path: Path, 
     assert found
 
 
+def test_only_files_that_the_query_reads_are_waited_for(tmp_path: Path) -> None:
+    plan = Plan(tmp_path)
+    plan.arrive()
+    plan.plan()
+    others = ["table.parquet", "half.jsonl.part", "_half.jsonl", ".half.jsonl", "notes.txt", "_new/m.jsonl"]
+    for name in others:
+        (plan.inbox / name).parent.mkdir(exist_ok=True)
+        (plan.inbox / name).write_text("{}\n")
+    (plan.inbox / "gone.jsonl").symlink_to(tmp_path / "nothing")
+    plan.now += module.AT_LEAST
+    plan.ticks.look()
+    assert plan.shown() == [1000, 1500]
+
+
+def test_files_below_links_to_folders_are_waited_for(tmp_path: Path) -> None:
+    plan = Plan(tmp_path)
+    plan.arrive()
+    plan.plan()
+    (tmp_path / "elsewhere/deep").mkdir(parents=True)
+    (plan.inbox / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere/deep/m.jsonl").write_text("{}\n")
+    plan.now += module.AT_LEAST
+    plan.ticks.look()
+    assert plan.shown() == [1000], "Spark reads that file, and no batch has it"
+    plan.arrived["link/deep/m.jsonl"] = plan.now
+    plan.plan()
+    plan.ticks.look()
+    assert plan.shown() == [1000, 1500]
+
+
+@pytest.mark.parametrize(("place", "target"), [("a", "."), ("deep/a", "deep"), ("a", "..")])
+def test_a_link_that_leads_back_is_refused(tmp_path: Path, place: str, target: str) -> None:
+    (tmp_path / "in/deep").mkdir(parents=True)
+    (tmp_path / "in" / place).symlink_to((tmp_path / "in" / target).resolve())
+    with pytest.raises(BadInput, match=r"in/.*a is a link to a folder that it is in itself; remove it"):
+        inputs(tmp_path / "in")
+
+
+def test_two_links_that_lead_to_each_other_are_refused(tmp_path: Path) -> None:
+    for one, other in (("a", "b"), ("b", "a")):
+        (tmp_path / one).mkdir()
+        (tmp_path / one / "link").symlink_to(tmp_path / other)
+    with pytest.raises(BadInput, match="is a link to a folder that it is in itself"):
+        inputs(tmp_path / "a")
+
+
 class Topics:
     """A broker, as far as it is asked here."""
 
@@ -201,6 +268,14 @@ def test_topics_are_read_up_to_their_last_offsets(tmp_path: Path) -> None:
     assert not reading.all_planned()
     plan(1, p0=5, p1=7)
     assert reading.all_planned()
+    topics.highs = {"t:0": 3, "t": "another id"}
+    assert not reading.all_planned(), "recreated, and nothing of it is planned"
+    topics.highs = {"t:0": 5, "t:1": 7, "t:2": 1, "t": "an id"}
+    assert not reading.all_planned(), "a partition is new"
+    topics.highs["t:2"] = 0
+    assert reading.all_planned(), "and has nothing"
+    topics.highs |= {"u:0": 0, "u": "its id"}
+    assert not reading.all_planned(), "no batch knows this topic"
     assert reading.reached_end(1)
     assert reading.reached_end(0), "wherever it began, more would have fitted"
     plan(2, p0=65, p1=47)

@@ -7,8 +7,8 @@ import click
 from causet.cli.shared.printing import print_json, say
 from causet.cli.shared.streams import (
     Options,
+    TicksCheck,
     check_books,
-    check_ticks,
     say_more,
     stream_options,
     streaming,
@@ -105,12 +105,13 @@ def merge(
         buckets=buckets,
         strict=options.strict,
     )
-    with streaming(options, transform) as (result, spark):
+    check = TicksCheck(ticks)
+    with streaming(options, transform, check.watch) as (result, spark):
         from causet.spark.streams.held import merge_progress
 
         merged = merge_progress(spark, result.checkpoint.spark)
     held = result.books.held
-    check_ticks(ticks, max(merged.sources.values(), default=0))
+    check.look(max(merged.sources.values(), default=0))
     live = {name: r for name, r in merged.sources.items() if name not in exclude}
     waits = held and live and not transform.by_clock
     slowest = min(live, key=lambda name: (live[name], name)) if waits else None
@@ -123,7 +124,7 @@ def merge(
         if held:
             until = ""
             if slowest:
-                until = f", until more is heard of {printable(slowest)}, last at {live[slowest]}"
+                until = f", until more is heard of {printable(slowest)}, last at {live[slowest]} µs"
             elif transform.by_clock:
                 until = ", until the clock has passed them by delta and epsilon"
             say(f"{held:,} still held{until}")

@@ -8,7 +8,7 @@ import click
 
 from causet.cli.shared.printing import json_option, print_json, say
 from causet.cli.shared.spark import session, spark_options
-from causet.cli.shared.streams import check_ticks
+from causet.cli.shared.streams import TicksCheck
 from causet.cli.shared.trace import is_little
 from causet.durations import in_ms
 from causet.rcclock import TICKS_PER_MS as MS
@@ -72,7 +72,7 @@ def tune(
         form = await_form(Path(source), follow=False)
         check_messages(Path(source))
         found = tune(still(spark, Path(source), form), arrival or in_files(), ticks)
-    check_ticks(ticks, found.latest)
+    TicksCheck(ticks).look(found.latest)
     if as_json:
         print_json(
             {

@@ -25,9 +25,10 @@ physical clock: the engine's copy of the clock, the count of events, receptions 
 held message waits for and its rank (from its stamp; one that would wait longer than any can is released), and
 which deliveries are remembered. Messages that are sent 3ε + δ and a tick after the last fault are in order,
 and so is all that is delivered after `recovery`, which is as long again for what was sent before. Meanwhile a
-message may be lost: one that a damaged memory takes for a duplicate or whose number a damaged counter has
-used again while the other one is held or remembered. The clock rc has no bounds that would show damage to its
-timestamp, and does not recover.
+message may be lost: one that a damaged memory takes for a duplicate, whose number a damaged counter has used
+again while the other one is held or remembered, or whose sender, number or targets were damaged while it was
+held (what cannot have come is dropped). The clock rc has no bounds that would show damage to its timestamp,
+and does not recover.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Beside the engine that holds messages back stands, for protocols that assume FIF
 restores them; the caller moves the packets. Inputs go in, an `Outcome` comes out. A process can be saved at
 any time as a plain value, with its packets in wire form, and go on from it.
 
+In a protocol that recovers from damage, a held packet that cannot have come is dropped at the next tick.
+
 A sender that addresses itself delivers its own copy at the send, before all that the send frees; or holds it,
 in a protocol that keeps own copies in the order of the others (`keeps_own`).
 
@@ -193,6 +195,8 @@ class Process:
     def _mended(
         self, packet: Packet, thresholds: tuple[Threshold, ...], rank: Any
     ) -> tuple[Iterable[Threshold], Any, Packet] | None:
+        if not self._can_have_come(packet):
+            return (), rank, packet  # it leaves, and is dropped
         mended = self.protocol.mended(packet, thresholds, rank)
         return None if mended is None else (*mended, packet)
 
@@ -212,7 +216,10 @@ class Process:
     def _release(self, packets: list[Packet], refused: int = 0) -> Outcome:
         engine, protocol = self._engine, self.protocol
         delivered: list[Packet] = []
+        recovers = protocol.clock_fact is not None
         while (packet := engine.pop()) is not None:
+            if recovers and not self._can_have_come(packet):
+                continue
             facts, more = protocol.deliver(packet)
             for fact, value in facts:
                 engine.advance(fact, value)
@@ -290,29 +297,51 @@ class Process:
         whole = (sender, number, targets, to, group, order, stream)
         if not (isinstance(stamp, bytes) and isinstance(control, bool) and all(map(_is_whole, whole))):
             raise BadStamp("a packet has a field of the wrong type")
-        if min(targets, to, stream) < 0 or stream > LARGEST:
-            raise BadStamp("a packet has a field that cannot be negative")
-        system, protocol = self.system, self.protocol
-        if not (0 <= sender < system.size and 0 < number <= LARGEST and 0 <= order <= LARGEST):
-            raise BadStamp("a packet has a sender or a number that cannot be")
-        if (targets | to) >> system.size or to & ~targets or not -1 <= group < len(system.groups):
-            raise BadStamp("a packet has targets or a group that do not exist")
-        if not to >> self.me & 1:
-            raise BadStamp(f"a packet is not addressed to {system.name(self.me)}")
-        outside = group >= 0 and not system.groups[group].members >> sender & 1
-        if protocol.grouped and (group < 0 or (outside and not protocol.opens)):
-            raise BadStamp("a packet names a group that its sender is not in")
-        beyond = control and protocol.beyond_groups
-        if protocol.grouped and not beyond and not system.groups[group].members >> self.me & 1:
-            raise BadStamp("a packet names a group that its receiver is not in")
-        if protocol.fifo_links and (not order or stream != group):
-            raise BadStamp("a packet has no number for its link")
-        packet = Packet(
-            sender, number, targets, to, protocol.decode(stamp), group, bool(control), order, stream
-        )
-        if not protocol.fits(packet):
+        fault = self._fault_in(sender, number, targets, to, group, control, order, stream)
+        if fault is not None:
+            raise BadStamp(f"a packet {fault}")
+        decoded = self.protocol.decode(stamp)
+        packet = Packet(sender, number, targets, to, decoded, group, bool(control), order, stream)
+        if not self.protocol.fits(packet):
             raise BadStamp("a packet's stamp was made for another packet")
         return packet
+
+    def _fault_in(
+        self,
+        sender: int,
+        number: int,
+        targets: int,
+        to: int,
+        group: int,
+        control: bool,
+        order: int,
+        stream: int,
+    ) -> str | None:
+        """Why a packet with these fields cannot have come to this process of this system, if it cannot."""
+        system, protocol = self.system, self.protocol
+        if min(targets, to, stream) < 0 or stream > LARGEST:
+            return "has a field that cannot be negative"
+        if not (0 <= sender < system.size and 0 < number <= LARGEST and 0 <= order <= LARGEST):
+            return "has a sender or a number that cannot be"
+        if (targets | to) >> system.size or to & ~targets or not -1 <= group < len(system.groups):
+            return "has targets or a group that do not exist"
+        if not to >> self.me & 1:
+            return f"is not addressed to {system.name(self.me)}"
+        outside = group >= 0 and not system.groups[group].members >> sender & 1
+        if protocol.grouped and (group < 0 or (outside and not protocol.opens)):
+            return "names a group that its sender is not in"
+        beyond = control and protocol.beyond_groups
+        if protocol.grouped and not beyond and not system.groups[group].members >> self.me & 1:
+            return "names a group that its receiver is not in"
+        if protocol.fifo_links and (not order or stream != group):
+            return "has no number for its link"
+        return None
+
+    def _can_have_come(self, packet: Packet) -> bool:
+        """Whether a held packet can have come, whatever its stamp: a fault may have touched it."""
+        p = packet
+        fault = self._fault_in(p.sender, p.number, p.targets, p.to, p.group, p.control, p.order, p.stream)
+        return fault is None and self.protocol.fits(packet)
 
     def snapshot(self, save_packet: Callable[[Packet], tuple[Any, ...]] | None = None) -> tuple[Any, ...]:
         """Everything as a canonical plain value: integers, strings, bytes, None and tuples of them.

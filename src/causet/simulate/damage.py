@@ -27,6 +27,9 @@ FIELDS = (
     "deferred receptions",
     "sends put off",
     "stamps of held messages",
+    "senders of held messages",
+    "numbers of held messages",
+    "targets of held messages",
     "thresholds",
     "ranks",
     "times of deliveries",
@@ -40,8 +43,8 @@ def damage(
 ) -> tuple[str, ...]:
     """Damage these fields, by default some drawn at random; says which.
 
-    Unless it may `reuse_numbers`, the number of the last message only jumps ahead: a message with a number
-    that was used before has the name of another in a trace.
+    Unless it may `reuse_numbers`, the number of the last message only jumps ahead, and a held message gets
+    only a sender or number that no message has: else it has the name of another one in a trace.
     """
     protocol = process.protocol
     if protocol.clock_fact is None:
@@ -56,6 +59,7 @@ def damage(
 class _Noise:
     def __init__(self, process: Process, clock: Fact, random: Random) -> None:
         self.process, self.clock, self.random = process, clock, random
+        self.size, self.everyone = process.system.size, process.system.everyone
         self.protocol: Any = process.protocol
 
     def time(self) -> int:
@@ -69,11 +73,23 @@ class _Noise:
 
     def key(self) -> Key:
         """A message that may be on its way, or may come."""
-        size = self.process.system.size
-        return (self.random.randrange(size), self.random.randint(1, 2 * self.process.sent + 20))
+        return (self.random.randrange(self.size), self.random.randint(1, 2 * self.process.sent + 20))
 
     def keys(self) -> list[Key]:
         return [self.key() for _ in range(self.random.randint(0, 20))]
+
+    def sender(self, known: bool) -> int:
+        found: int = self.random.choice([-1, self.size, 2**40, *(range(self.size) if known else ())])
+        return found
+
+    def number(self, known: bool) -> int:
+        possible = [self.key()[1] for _ in range(4)] if known else []
+        return self.random.choice([-1, 0, 2**32, 2**40, *possible])
+
+    def set(self) -> int:
+        """A set of processes, or none."""
+        every = self.everyone
+        return self.random.choice([every, every, self.random.randint(0, every), 0, -1, 2 * every, 2**70])
 
     def at(self, field: str, reuse_numbers: bool) -> None:
         process, protocol, random = self.process, self.protocol, self.random
@@ -94,6 +110,12 @@ class _Noise:
             process._put_off = deque((random.randrange(64), random.randint(-2, 2)) for _ in some)
         elif field == "stamps of held messages":
             engine.review(lambda p, needs, rank: (needs, rank, replace(p, stamp=self.stamp())))
+        elif field == "senders of held messages":
+            engine.review(lambda p, needs, rank: (needs, rank, replace(p, sender=self.sender(reuse_numbers))))
+        elif field == "numbers of held messages":
+            engine.review(lambda p, needs, rank: (needs, rank, replace(p, number=self.number(reuse_numbers))))
+        elif field == "targets of held messages":
+            engine.review(lambda p, needs, rank: (needs, rank, replace(p, targets=self.set(), to=self.set())))
         elif field == "thresholds":
             engine.review(lambda p, needs, rank: (((self.clock, self.time()),), rank, p))
         elif field == "ranks":
@@ -111,5 +133,6 @@ class _Noise:
     def _misranked(
         self, packet: Packet, needs: Iterable[Threshold], rank: Any
     ) -> tuple[Iterable[Threshold], Any, Packet]:
-        other = replace(packet, stamp=self.stamp(), number=self.random.randint(1, 1000))
+        sender, number = self.sender(True) % self.size, self.random.randint(1, 1000)
+        other = replace(packet, stamp=self.stamp(), sender=sender, number=number)
         return needs, self.protocol.rank(other), packet

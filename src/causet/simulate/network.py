@@ -170,6 +170,8 @@ class _Run:
         self._options = options
         # Copies that are to be delivered, where damage to a process may lose them without a word.
         self._expected: set[tuple[int, Key]] | None = set() if network.state_corruption else None
+        self._held: list[list[Packet]] = [[] for _ in self.processes]
+        """for each process what it held when it was damaged, until its next tick"""
         self._wrong = _WrongClock(network, options, workload) if network.skew_fault else None
         self._start_timers(stream(workload.seed, "clocks"))
 
@@ -234,12 +236,16 @@ class _Run:
                 self._wrong = None
                 self._fault(time)
         self._after(p, self.processes[p].tick(shown), time)
+        held, self._held[p] = self._held[p], []
+        for packet in held:
+            self._dropped(p, packet, time)
         self._push(time + 1, p, _Tick(now + 1))
 
     def _faults_at_random(self, rate: float) -> bool:
         return bool(rate) and self._faults.random() < rate
 
     def _damage(self, p: int, time: float) -> None:
+        self._held[p] += self.processes[p].held()
         damage(self.processes[p], self._faults, reuse_numbers=False)
         self._fault(time)
 
@@ -277,6 +283,16 @@ class _Run:
         expected = self._expected is not None and (p, packet.key) in self._expected
         if expected and not self.processes[p].holds(packet):
             self._lost(p, packet, time)
+
+    def _dropped(self, p: int, packet: Packet, time: float) -> None:
+        """A damaged process may drop a message that it held, if it can see that it was touched."""
+        twin = (p, packet.key)
+        if twin in self._twins:  # of those that came, the others were duplicates
+            self._twins[twin] = 1 + sum(
+                each == p and isinstance(what, Packet) and what.key == packet.key
+                for _, _, each, what in self._queue
+            )
+        self._lost_without_a_word(p, packet, time)
 
     def _expect(self, p: int, packet: Packet) -> None:
         self.tally.outstanding += 1

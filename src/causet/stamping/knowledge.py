@@ -371,7 +371,7 @@ FIELDS: dict[str, Callable[[Any], bool]] = {
     "stable": _is_cut,
     "cut": partial(_is_number, least=0),
     "unsent": lambda value: isinstance(value, list),
-    "rc": lambda value: value is None or _is_number(value, 0, FAR - 1),
+    "rc": lambda value: value is None or _is_number(value, 0, FAR * TICKS_PER_MS - 1),
 }
 """What a line may have, and what it must be like."""
 OLD_STATE: dict[str, Callable[[Any], bool]] = {

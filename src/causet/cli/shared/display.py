@@ -48,8 +48,8 @@ def rows_of(progress: Progress, now: float) -> Iterator[tuple[str, str]]:
     if progress.held is not None:
         yield "held", f"{progress.held:,}"
     if progress.held and progress.oldest is not None:
-        waits = max(now - progress.oldest / 1000, 0)
-        yield "oldest waits", f"{waits:,.0f} s for {progress.blocked}"
+        waits = max(now - progress.oldest / progress.per_ms / 1000, 0)
+        yield "oldest waits", f"{waits:,.0f} s" + (f" for {progress.blocked}" if progress.blocked else "")
     for name in ("flagged", "late", "diverted", "refused", CONFLICTS, DUPLICATES, HEARTBEATS):
         if progress.counts.get(name):
             yield name, f"{progress.counts[name]:,}"
@@ -58,5 +58,5 @@ def rows_of(progress: Progress, now: float) -> Iterator[tuple[str, str]]:
     if progress.lag is not None:
         yield "behind", f"{progress.lag:,} messages"
     if progress.bound is not None:
-        yield "released up to", progress.bound
+        yield "released up to", f"{progress.bound} µs"
     yield "batches", f"{progress.batches:,}"

@@ -174,7 +174,7 @@ def _merge_held(state: Path, as_json: bool, master: str | None, conf: Mapping[st
         return FINE
     say(f"{held:,} held" if held else "nothing is held")
     if bound is not None:
-        say(f"released up to {bound}")
+        say(f"released up to {bound} µs")
     for name, heard in slowest[:5]:
-        say(f"{printable(name)}: heard of last at {heard}")
+        say(f"{printable(name)}: heard of last at {heard} µs")
     return FINE

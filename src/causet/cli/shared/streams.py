@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from causet.spark.streams.books import Books
     from causet.spark.streams.query import Result, Transform
+    from causet.spark.streams.running import Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -117,8 +118,10 @@ def stream_options(function: F) -> F:
 
 
 @contextmanager
-def streaming(options: Options, transform: Transform) -> Iterator[tuple[Result, SparkSession]]:
-    """Run a query. The session is there as long as the block."""
+def streaming(
+    options: Options, transform: Transform, watch: Callable[[Progress], None] = lambda progress: None
+) -> Iterator[tuple[Result, SparkSession]]:
+    """Run a query, whose progress is watched. The session is there as long as the block."""
     from causet.durations import milliseconds
     from causet.spark.streams.checkpoint import Checkpoint, default_checkpoint
     from causet.spark.streams.query import Asked, Query
@@ -146,7 +149,12 @@ def streaming(options: Options, transform: Transform) -> Iterator[tuple[Result, 
         with session(options.master, conf, f"{command.removesuffix('e')}ing", brief) as spark:
             noted = first_signal_noted() if options.follow else nullcontext(lambda: False)
             with live_display(command, options.as_json) as show, noted as leaves:
-                result = query.run(spark, show, leaves)
+
+                def seen(progress: Progress) -> None:
+                    show(progress)
+                    watch(progress)
+
+                result = query.run(spark, seen, leaves)
             yield result, spark
 
 
@@ -212,10 +220,20 @@ def say_more(result: Result) -> None:
         say(f"{printable(path)} cannot be read and was left out: {why}")
 
 
-def check_ticks(ticks: str, latest: int) -> None:
-    """Warn about times that are in the year 1970 if they are in µs, and of our days if they are in ms."""
-    if ticks == "us" and 10**11 < latest < 10**14:
-        warn(f"the times look like milliseconds (the latest is {latest}): if they are, use --ticks ms")
+class TicksCheck:
+    """Warns, once, about times that are in the year 1970 if they are in µs, and of our days if in ms."""
+
+    def __init__(self, ticks: str) -> None:
+        self._silent = ticks != "us"
+
+    def look(self, time: int) -> None:
+        if not self._silent and 10**11 < time < 10**14:
+            self._silent = True
+            warn(f"the times look like milliseconds (one is {time}): if they are, use --ticks ms")
+
+    def watch(self, progress: Progress) -> None:
+        """Look at what a merge holds or has released while it runs."""
+        self.look(max(progress.oldest or 0, int(progress.bound or 0)))
 
 
 def check_books(books: Books) -> None:

@@ -199,7 +199,7 @@ class Deliver:
     query: str = ""
     """under which name its readers are known there, if they are"""
 
-    command = "deliver"
+    command, per_ms = "deliver", 1
 
     def __post_init__(self) -> None:
         """BadInput if the settings do not go together."""

@@ -45,10 +45,11 @@ PER_BATCH = 1000
 def inputs(path: Path) -> list[tuple[str, Path]]:
     """The files with messages at a path, each with its form, by name. BadInput if nothing is there.
 
-    They are the files that Spark's listing finds: none that is hidden, or below a hidden folder.
+    They are the files that Spark's listing finds: those below links to folders, too, and none that is hidden,
+    or below a hidden folder. BadInput if a link leads back to a folder that it is in.
     """
     try:
-        files = [path] if path.is_file() else sorted(path.rglob("*")) if path.is_dir() else None
+        files = [path] if path.is_file() else sorted(_files_below(path)) if path.is_dir() else None
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {reason(error)}") from None
     if files is None:
@@ -61,6 +62,18 @@ def inputs(path: Path) -> list[tuple[str, Path]]:
         for form, names in (("jsonl", JSON_NAMES), ("parquet", PARQUET_NAMES))
         if file.name.endswith(names) and not _is_hidden(file, path) and file.is_file()
     ]
+
+
+def _files_below(path: Path) -> Iterator[Path]:
+    """The files below a folder, and below folders that links there lead to."""
+    for name, folders, names in os.walk(path, followlinks=True):
+        folder = Path(name)
+        yield from (folder / each for each in names)
+        folders[:] = [each for each in folders if not _is_hidden(folder / each, path)]
+        for link in (folder / each for each in folders if (folder / each).is_symlink()):
+            above = (each.resolve() for each in link.parents if each.is_relative_to(path))
+            if any(each.is_relative_to(link.resolve()) for each in above):
+                raise BadInput(f"{link} is a link to a folder that it is in itself; remove it")
 
 
 def _is_hidden(file: Path, path: Path) -> bool:
@@ -260,9 +273,11 @@ def arriving(
     schema: T.StructType,
     per_batch: int = PER_BATCH,
     without: Collection[str] = (),
+    relists: bool = False,
 ) -> DataFrame:
-    """The messages as a stream; without those of some files, which are damaged."""
-    reader = _stream(spark, path, form, per_batch, without)
+    """The messages as a stream; without those of some files, which are damaged. If it `relists`, the folder
+    is listed for each batch, so that one with less than `per_batch` files has all that were there."""
+    reader = _stream(spark, path, form, per_batch, without, relists)
     if form == "parquet":
         return _left(reader.schema(schema).parquet(_place(path)), without)
     beside = _columns_in_names(path)
@@ -279,11 +294,12 @@ def arriving_files(
     schema: T.StructType,
     per_batch: int = PER_BATCH,
     without: Collection[str] = (),
+    relists: bool = False,
 ) -> Messages:
-    """The messages in Parquet files as a stream, for workers that read them."""
-    reader = _stream(spark, path, "parquet", per_batch, without).schema(ONLY_NAMES)
+    """The messages in Parquet files as a stream, for workers that read them; `relists` as in `arriving`."""
+    reader = _stream(spark, path, "parquet", per_batch, without, relists).schema(ONLY_NAMES)
     files = _left(reader.format("binaryFile").load(_place(path)), without)
-    return Messages(arriving(spark, path, "parquet", schema, per_batch, without), files)
+    return Messages(arriving(spark, path, "parquet", schema, per_batch, without, relists), files)
 
 
 def _left(found: DataFrame, without: Collection[str]) -> DataFrame:
@@ -305,12 +321,14 @@ def _encoded(path: str) -> str:
 
 
 def _stream(
-    spark: SparkSession, path: Path, form: str, per_batch: int, without: Collection[str]
+    spark: SparkSession, path: Path, form: str, per_batch: int, without: Collection[str], relists: bool
 ) -> DataStreamReader:
     # Otherwise Spark leaves out, without a word, files that are a week older than the newest one.
     reader = _all_of(spark.readStream, path, form).option("maxFileAge", "36500d")
     if without:  # a damaged file may have been taken away
         reader = reader.option("ignoreMissingFiles", "true")
+    if relists:  # otherwise what a batch has no room for is kept for the next ones, which list nothing
+        reader = reader.option("maxCachedFiles", 0)
     return reader.option("maxFilesPerTrigger", per_batch)
 
 

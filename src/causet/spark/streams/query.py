@@ -156,7 +156,8 @@ class Query:
             raise
         schema = schema_from(begun["schema"]) if begun and isinstance(source, Path) else None
         limited = asked.transform.changed({MOST_BYTES: target.most_bytes})
-        return cls(replace(asked, transform=limited), kept, source, form, schema, target, begun, start)
+        asked, progress = replace(asked, transform=limited), Progress(per_ms=asked.transform.per_ms)
+        return cls(asked, kept, source, form, schema, target, begun, start, progress)
 
     def messages(self, spark: SparkSession, without: Sequence[str] = ()) -> Messages:
         """The messages as a stream, but for those in some files; from Kafka, also the attributes that the
@@ -174,17 +175,23 @@ class Query:
             )
             return Messages(rows)
         self.schema = self.schema or schema_of(spark, self.source, self.form)
-        path, per_batch = self.source, self.asked.per_batch
+        path, how = self.source, (self.asked.per_batch, without, self.follows_by_clock)
         limited = self.target.most_bytes is not None
         if self.form == "parquet" and not limited and not has_columns_in_names(path):
-            return arriving_files(spark, path, self.schema, per_batch, without=without)
-        rows = arriving(spark, path, self.form, self.schema, per_batch, without=without)
+            return arriving_files(spark, path, self.schema, *how)
+        rows = arriving(spark, path, self.form, self.schema, *how)
         return Messages(with_size(rows) if limited else rows)
+
+    @property
+    def follows_by_clock(self) -> bool:
+        """Whether the source is followed, and the clock releases messages of it."""
+        transform = self.asked.transform
+        return isinstance(transform, Merge) and transform.by_clock and self.asked.follow
 
     def reading(self) -> Reading:
         """How much of the source is in batches."""
         if isinstance(self.source, Path):
-            return FileReading(self.source, self.kept, self.asked.per_batch)
+            return FileReading(self.source, self.form, self.kept, self.asked.per_batch)
         about = {"servers": self.source.servers, "topics": ",".join(self.source.topics)}
         return TopicReading(KafkaReader({**about, "per_batch": str(MESSAGES_PER_BATCH)}), self.kept)
 
@@ -341,7 +348,7 @@ class Runs:
     def _ticks(self) -> Ticks | None:
         """The clock that releases messages of a source that is followed, if that is asked for."""
         query, transform = self.query, self.query.asked.transform
-        if not (isinstance(transform, Merge) and transform.by_clock and query.asked.follow):
+        if not isinstance(transform, Merge) or not query.follows_by_clock:
             return None
         epsilon, delta, _ = transform.in_ticks()
         before = merge_progress(self.spark, query.kept.spark)

@@ -58,6 +58,9 @@ class Progress:
     counts: dict[str, int] = field(default_factory=dict)
     held: int | None = None
     oldest: int | None = None
+    """when the oldest that is held came, or in a merge its r + c"""
+    per_ms: int = 1
+    """so many of the units of `oldest` are a ms"""
     blocked: str | None = None
     wanted: str | None = None
     """what the oldest that is held waits for"""

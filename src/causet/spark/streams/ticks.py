@@ -44,15 +44,16 @@ class Reading(Protocol):
 class FileReading:
     """A folder of files, or a file."""
 
-    def __init__(self, path: Path, checkpoint: Checkpoint, per_batch: int) -> None:
+    def __init__(self, path: Path, form: str, checkpoint: Checkpoint, per_batch: int) -> None:
         self._path = path
+        self._form = form
         self._checkpoint = checkpoint
         self._per_batch = per_batch
         self._planned: set[Path] = set()
         self._last = -1
 
     def all_planned(self) -> bool:
-        found = [file for _, file in inputs(self._path)]
+        found = [file for form, file in inputs(self._path) if form == self._form]
         home = self._path.resolve()
         last = self._checkpoint.last_planned()
         if last != self._last:
@@ -77,6 +78,8 @@ class TopicReading:
     def all_planned(self) -> bool:
         there = self._reader.reportLatestOffset()
         planned = self._checkpoint.offsets_of(self._checkpoint.last_planned())
+        if any(planned.get(split(name)[0]) != there.get(split(name)[0]) for name in places_of(there)):
+            return False  # a topic was recreated, and no batch knows that yet
         return all(planned.get(name, 0) >= there[name] for name in places_of(there))
 
     def reached_end(self, batch: int) -> bool:
@@ -138,7 +141,8 @@ class Ticks:
                 self._promise(self._now())
 
     def _promise(self, now: int) -> None:
-        """Write down a time for the next batch, which may turn out to count."""
+        """Write down a time for the next batch, which may turn out to count. There is one for each batch, so
+        it need not wait until the last time was read: it is later, and releases more."""
         if self._due(now) and now >= self._shown + AT_LEAST:
             self._checkpoint.end(now, promised=True)
             self._promised = self._shown = now
@@ -170,6 +174,7 @@ class Ticks:
         return bool(held) and oldest is not None and now * MS > oldest + self._wait
 
     def _show(self, now: int) -> None:
+        """Write down a time that counts; while a batch runs, one, however long that takes."""
         last = self._checkpoint.last_planned()
         unread = bool(self._written) and self._written[-1][1] == last
         if self._due(now) and not unread and now >= self._shown + AT_LEAST:

@@ -86,7 +86,7 @@ class Members:
 
     asked: Settings
 
-    command = "deliver"
+    command, per_ms = "deliver", 1
     ends_with_input = False
     """No patience ends."""
     wakes = False

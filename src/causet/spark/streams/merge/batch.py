@@ -77,18 +77,19 @@ def _counts(judged: DataFrame, rc: str) -> Counts:
         heavy = [piece for piece in pieces if piece[2] > most and piece[1] - piece[0] > 1]
         if not heavy:
             break
-        finer = _finer(fine, F.col(rc), heavy)
+        finer = _finer(fine, rc, heavy)
         pieces = sorted([*(piece for piece in pieces if piece not in heavy), *finer])
     return pieces
 
 
-def _finer(fine: DataFrame, rc: Column, heavy: Counts) -> Counts:
+def _finer(fine: DataFrame, rc: str, heavy: Counts) -> Counts:
     """The same messages, counted in finer pieces."""
     found: Counts = []
     for low, high, _ in heavy[:8]:  # pieces that are heavy all over would take a round each
         width = -(-(high - low) // BINS)
-        bins = F.floor((rc - F.lit(low)) / F.lit(width)).alias("bin")
-        inside = fine.where((rc >= low) & (rc < high))
+        # In whole numbers: as a fraction, a time so far away would fall into the bin beside its own.
+        bins = F.expr(f"({quoted(rc)} - {low}) div {width}").alias("bin")
+        inside = fine.where((F.col(rc) >= low) & (F.col(rc) < high))
         for row in inside.groupBy(bins).count().collect():
             start = low + row["bin"] * width
             found.append((start, min(start + width, high), row["count"]))

@@ -27,6 +27,7 @@ from pyspark.sql import types as T
 
 from causet.durations import microseconds
 from causet.errors import BadInput, quote
+from causet.rcclock import TICKS_PER_MS
 from causet.spark.streams.books import OBSERVED
 from causet.spark.streams.held import merge_progress
 from causet.spark.streams.merge.batch import sorted_rows
@@ -86,7 +87,8 @@ def merge(
     :param delta: the longest that a message is in transit.
     :param release: for streams, what releases a message, when it is δ + ε past its time: `"sources"`, when
         all of them are, which gives the same output live and from a backlog, and waits for a source that is
-        silent; or `"clock"`, when they or this machine's clock is, which waits for no source.
+        silent; or `"clock"`, when they or this machine's clock is, which waits for no source. Only the
+        command `causet merge` has that: a stream of your own does not say when it is read to its end.
     :param ticks: the unit of the columns `rc` and `r`: `"us"`, or `"ms"` in older tables.
     :param sources: for streams, sources that are waited for although they have not been heard of.
     :param exclude: for streams, sources that are not waited for: they died.
@@ -138,6 +140,8 @@ class Merge:
 
     command = "merge"
     columns: ClassVar[list[str]] = []
+    per_ms = TICKS_PER_MS
+    """units of the times that a batch reports"""
 
     def __post_init__(self) -> None:
         """BadInput if a setting is not one."""
@@ -155,6 +159,11 @@ class Merge:
 
     def __call__(self, messages: DataFrame) -> DataFrame:
         if messages.isStreaming:
+            if self.by_clock:
+                raise BadInput(
+                    f"release = {quote(CLOCK)} cannot be had for a stream of your own, which does not say "
+                    "when it is read to its end: use `causet merge --release clock`, or release by sources"
+                )
             return self.blobs(messages).rows()
         rows = Messages(messages).without_clashes((POSITION, STATUS, PROBLEM))[0].rows
         stamped, times = with_times(rows, self.ticks)

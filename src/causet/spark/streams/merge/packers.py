@@ -152,7 +152,8 @@ class Judge:
             else as_numpy(pc.greater(rows.column(SIZE), extra.most_bytes).fill_null(False)),
         )
         code = np.where(beat, IS_BEAT, FINE).astype(np.int8)
-        for number, fault in reversed(list(enumerate(faults(facts, self.settings.epsilon, in_ticks(now))))):
+        found = faults(facts, self.settings.times, self.settings.epsilon, in_ticks(now))
+        for number, fault in reversed(list(enumerate(found))):
             code[fault] = number
         return rows.append_column(CODE, pa.array(code, mask=code == FINE))
 

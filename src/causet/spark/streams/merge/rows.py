@@ -30,6 +30,8 @@ CODE = f"{OWN}problem"
 IS_BEAT = -1
 TICKS = {"us": 1, "ms": MS}
 """The units that the columns rc and r may have, in ticks."""
+FARTHEST = FAR * MS
+"""No time is as large as this, whatever the ticks of its clock; it fits into 64 bits."""
 
 
 class Times(NamedTuple):
@@ -43,6 +45,11 @@ class Times(NamedTuple):
 
 FOUND = Times("rc", "r", "sequence")
 """Where all of them are in the messages, as numbers."""
+
+
+def out_of_bounds(rc: Any, r: Any, times: Times) -> Any:
+    """Which times cannot be, as columns or arrays. What was made a number of ticks is known to be one."""
+    return (r < 0) | (rc < r) | (rc >= (FAR if times.rc == FOUND.rc else FARTHEST))
 
 
 def with_times(messages: DataFrame, ticks: str = "us") -> tuple[DataFrame, Times]:
@@ -73,11 +80,11 @@ def with_times(messages: DataFrame, ticks: str = "us") -> tuple[DataFrame, Times
             raise BadInput(f"column {quote(name)} must be a string or a number, not {kind.simpleString()}")
 
     if "rc" in names:
-        wanted_numbers = {name: _number(messages, name) for name in ("rc", "r")}
-        wanted_numbers["sequence"] = _sequence(messages, numbers)
-        if ticks != "us":
-            times = {name: _in_ticks(_whole(messages, name), F.lit(TICKS[ticks])) for name in ("rc", "r")}
-            wanted_numbers = {**times, "sequence": wanted_numbers["sequence"]}
+        whole = {name: _number(messages, name) for name in ("rc", "r")}
+        if ticks != "us" or any(column is not None for column in whole.values()):
+            tick = F.lit(TICKS[ticks])
+            whole = {name: _in_ticks(_whole(messages, name), tick) for name in ("rc", "r")}
+        wanted_numbers = {**whole, "sequence": _sequence(messages, numbers)}
     else:
         if not isinstance(messages.schema["causaltime"].dataType, T.StringType):
             raise BadInput(f"column {quote('causaltime')} must be a string")
@@ -125,9 +132,9 @@ def _whole(messages: DataFrame, name: str) -> Column:
 
 
 def _in_ticks(value: Column, tick: Column) -> Column:
-    """A time in ticks. One that is out of bounds stays so; its product might not fit into 64 bits."""
-    near = F.when(value > FAR, FAR).when(value < -FAR, -FAR).otherwise(value)
-    return near.cast("long") * tick
+    """A time in ticks, FARTHEST if it is out of bounds: its product might not fit into 64 bits."""
+    near = F.when((value >= 0) & (value < FAR), value)
+    return F.when(value.isNotNull(), F.coalesce(near.cast("long") * tick, F.lit(FARTHEST)))
 
 
 def _version(messages: DataFrame) -> Column:
@@ -221,7 +228,7 @@ class Facts(NamedTuple):
     large: Any
 
 
-def faults(facts: Facts, epsilon: int, now: Any = None) -> list[Any]:
+def faults(facts: Facts, times: Times, epsilon: int, now: Any = None) -> list[Any]:
     """Which rows have which of the `problems`; an earlier one wins. None for a problem that cannot be seen.
     A heartbeat needs no sequence."""
     rc, r, sequence = facts.rc, facts.r, facts.sequence
@@ -231,7 +238,7 @@ def faults(facts: Facts, epsilon: int, now: Any = None) -> list[Any]:
         facts.unnamed,
         facts.versionless,
         facts.timeless,
-        (r < 0) | (rc >= FAR) | (rc < r),
+        out_of_bounds(rc, r, times),
         rc - r > most_c(epsilon),
         facts.unnumbered & ~facts.beat,
         ((sequence < 1) | (sequence > MOST_SEQUENCE)) & ~facts.beat,
@@ -275,7 +282,7 @@ def problem_with(
         large=F.lit(False) if extra.most_bytes is None else F.col(SIZE) > extra.most_bytes,
     )
     code = F.when(beat, F.lit(IS_BEAT).cast("byte"))
-    for number, fault in reversed(list(enumerate(faults(facts, epsilon, now)))):
+    for number, fault in reversed(list(enumerate(faults(facts, times, epsilon, now)))):
         if fault is not None:
             code = F.when(fault, F.lit(number).cast("byte")).otherwise(code)
     return code

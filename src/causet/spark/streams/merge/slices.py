@@ -281,7 +281,8 @@ class Slices:
         held = len(memory.place)
         blocked = None
         if held and name is not None and not self.settings.by_clock:
-            blocked = f"{printable(name)}, heard of last at {'no time' if smallest == NEVER else smallest}"
+            last = "no time" if smallest == NEVER else f"{smallest} µs"
+            blocked = f"{printable(name)}, heard of last at {last}"
         return {
             "held": held,
             "oldest": int(memory.held["rc"].min()) if held else None,

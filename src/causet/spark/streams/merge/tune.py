@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from causet.errors import BadInput, quote
 from causet.kernels.streams.needed import needed
 from causet.spark.columns import quoted
-from causet.spark.streams.merge.rows import Extra, is_beat, next_delta, with_times
+from causet.spark.streams.merge.rows import Extra, is_beat, next_delta, out_of_bounds, with_times
 from causet.spark.streams.pack import in_one_piece, text_column
 from causet.stamp import MOST_SEQUENCE
 
@@ -53,7 +53,7 @@ def tune(messages: DataFrame, arrival: str | Column, ticks: str = "us") -> Tunin
     later, earlier = F.col(times.rc), F.col(times.r)
     beats = is_beat(Extra.of_rows(stamped))
     numbered = F.col(times.sequence).between(1, MOST_SEQUENCE)
-    fine = F.col("source").isNotNull() & later.isNotNull() & earlier.isNotNull() & (later >= earlier)
+    fine = F.col("source").isNotNull() & ~F.coalesce(out_of_bounds(later, earlier, times), F.lit(True))
     wanted = stamped.where(fine & (beats | numbered))
     order = F.col(quoted(arrival)) if isinstance(arrival, str) else arrival
     narrow = wanted.select("source", *times, order.alias("__causet_arrival"), beats.alias("__causet_beat"))
