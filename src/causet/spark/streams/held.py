@@ -29,7 +29,7 @@ class Wait(NamedTuple):
 
     wanted: Wanted
     held: bool
-    """it is here, and waits itself"""
+    """it is a message that is here, and waits itself"""
     diverted: bool
     """it came, and was diverted"""
 
@@ -38,13 +38,17 @@ class Wait(NamedTuple):
 class Held:
     """A message that waits."""
 
-    receiver: str
+    message: Wanted
     name: str
     """`process:sequence`, or its id"""
     since: int
     """when it came, in ms"""
     waits_for: list[Wait]
-    """the direct causes that are not delivered"""
+    """the direct causes that are not delivered, and the cut"""
+
+    @property
+    def receiver(self) -> str:
+        return self.message.receiver
 
 
 def how_many_held(spark: SparkSession, checkpoint: Path) -> int:
@@ -130,10 +134,11 @@ def _of_bucket(holding: Holding, segments: dict[int, pa.Table], settings: Settin
         waits = []
         for stream, number in unmet:
             wanted = links.wanted(0, holding.key_of(stream), number)
-            waits.append(Wait(wanted, (stream, number) in here, holding.is_noted(wanted.key(), number)))
+            held = (stream, number) in here and not wanted.is_cut
+            waits.append(Wait(wanted, held, holding.is_noted(wanted.key(), number)))
         own = links.wanted(0, holding.key_of(int(holding.stream[at])), int(holding.number[at]))
-        message = own.source if settings.parent is not None else f"{own.source}:{own.number}"
-        yield Held(own.receiver, message, int(holding.arrival[at]), waits)
+        name = own.source if settings.parent is not None else own.name
+        yield Held(own, name, int(holding.arrival[at]), waits)
 
 
 def came_elsewhere(spark: SparkSession, checkpoint: Path, wanted: Iterable[Wanted]) -> dict[Wanted, str]:
