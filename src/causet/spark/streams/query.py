@@ -50,7 +50,7 @@ from causet.spark.streams.merge.merge import Merge
 from causet.spark.streams.merge.packers import Counted
 from causet.spark.streams.messages.columns import columns_of, with_size
 from causet.spark.streams.pack import Blobs
-from causet.spark.streams.parquet import Messages
+from causet.spark.streams.parquet import Messages, check_columns
 from causet.spark.streams.running import Progress, now_ms, run
 from causet.spark.streams.stability.publisher import Publisher
 from causet.spark.streams.ticks import FileReading, Reading, Ticks, TopicReading
@@ -353,8 +353,15 @@ class Runs:
         return Ticks(query.reading(), query.kept, delta + epsilon, standing)
 
     def _check(self, batch: int) -> None:
-        if isinstance(self.query.source, Path):
-            self.query.kept.check_files_of(batch)
+        query, kept = self.query, self.query.kept
+        if not isinstance(query.source, Path):
+            return
+        kept.check_files_of(batch)
+        if query.form == "parquet" and query.schema is not None:
+            known = kept.verdicts(batch)
+            for file in kept.files_of(batch):
+                if str(file) not in known:
+                    check_columns(file, query.schema.names)
 
     def _check_names(self) -> None:
         """Spark's listing of a folder ends at a name with a colon, and does not say which."""
