@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from causet.kernels.streams.holding import Holding
-from causet.readers import Readers
 from causet.spark.streams.bucket import Links, Wanted
 from causet.spark.streams.merge.memory import NEVER, Memory
 from causet.spark.streams.merge.memory import VERSION as MERGE_VERSION
@@ -78,7 +77,7 @@ def memories(spark: SparkSession, checkpoint: Path, version: int = VERSION) -> I
     """The buckets, with what each remembers; none before the first batch is committed. BadInput if that is of
     another version."""
     try:
-        heads = _state(spark, checkpoint, "head")
+        heads = state_of(spark, checkpoint, "head")
         heads.schema  # noqa: B018 (Spark Connect looks at the state only now)
     except PySparkException:
         return
@@ -93,27 +92,13 @@ def _segments(spark: SparkSession, checkpoint: Path, bucket: int) -> dict[int, p
 
 def segments_of(spark: SparkSession, checkpoint: Path, bucket: int) -> Iterator[tuple[int, pa.Table]]:
     """The rows that a bucket holds, by segments, one after the other."""
-    rows = _state(spark, checkpoint, "rows").where(F.col("key.bucket") == bucket)
+    rows = state_of(spark, checkpoint, "rows").where(F.col("key.bucket") == bucket)
     for row in rows.select("user_map_key.segment", "user_map_value.rows").toLocalIterator():
         yield row["segment"], from_blob(row["rows"])
 
 
-def held_of_removed(
-    spark: SparkSession, checkpoint: Path, removed: Iterable[str], readers: Readers
-) -> dict[str, int]:
-    """How much is held for readers that are not listed: for those that were removed, and for whom there is
-    something."""
-    listed = {reader for reader, _ in readers.listed}
-    found = dict.fromkeys(removed, 0)
-    for _, holding in _heads(spark, checkpoint):
-        heads = np.bincount(holding.receiver[holding.part == 0], minlength=len(holding.receiver_name))
-        for reader, held in zip(holding.receiver_name, heads.tolist(), strict=True):
-            if held and reader and reader not in listed:
-                found[reader] = found.get(reader, 0) + held
-    return found
-
-
-def _state(spark: SparkSession, checkpoint: Path, name: str) -> Any:
+def state_of(spark: SparkSession, checkpoint: Path, name: str) -> Any:
+    """The rows of a variable of the state."""
     reader = spark.read.format("statestore").option("stateVarName", name)
     return reader.load(f"file:{checkpoint.resolve()}")
 
