@@ -1,4 +1,5 @@
-"""How many entries a stamp has where there are many groups: with cuts, over without them.
+"""How large a stamp is where there are many groups: with cuts, over where there are only as many groups as
+are active at a time; and over without cuts, which takes long and runs only if it is named (`uncut`).
 
 Counted, not timed, on the same messages. Of all groups 100 are active at a time; every second, some of them
 fall silent for ever and others begin. 20 processes write 100 messages a second, and each message is seen by
@@ -22,7 +23,7 @@ ACTIVE, PROCESSES, PER_SECOND, SEEN_BY = 100, 20, 100, 2
 SECONDS = 200
 """In which all groups have been active."""
 SAMPLE = 50
-"""One message in so many is written out, for its bytes."""
+"""Without cuts, one message in so many is written out, for its bytes."""
 
 
 class Counted(NamedTuple):
@@ -32,6 +33,7 @@ class Counted(NamedTuple):
     mean: float
     largest: int
     bytes: float
+    largest_bytes: int
 
 
 def count(groups: int, seconds: int, cuts: bool) -> Counted:
@@ -60,15 +62,40 @@ def count(groups: int, seconds: int, cuts: bool) -> Counted:
             news.setdefault(group, {})[sender.process] = stamped.numbers[group]
             if second >= seconds // 2:
                 sizes.append(sum(map(len, stamped.past.values())))
-                if number % SAMPLE == 0:
+                if cuts or number % SAMPLE == 0:
                     written.append(len(canonical(stamped.past)))
-    return Counted(len(sizes), sum(sizes) / len(sizes), max(sizes), sum(written) / len(written))
+    return Counted(len(sizes), sum(sizes) / len(sizes), max(sizes), sum(written) / len(written), max(written))
+
+
+def beside(groups: int, seconds: int) -> Iterator[Result]:
+    few, many = count(ACTIVE, seconds, cuts=True), count(groups, seconds, cuts=True)
+    yield Result(
+        "cuts",
+        f"bytes of a stamp, {groups:,} groups with {ACTIVE} active over {ACTIVE}",
+        many.bytes / few.bytes,
+        f"with a cut every second {many.bytes:,.0f} bytes, {many.largest_bytes:,} at most, "
+        f"{many.mean:,.1f} entries; of {ACTIVE} groups {few.bytes:,.0f} bytes, {few.largest_bytes:,} at "
+        f"most, {few.mean:,.1f} entries",
+        {
+            "groups": groups,
+            "active": ACTIVE,
+            "messages": many.messages,
+            "bytes_mean": many.bytes,
+            "bytes_most": many.largest_bytes,
+            "entries_mean": many.mean,
+            "entries_most": many.largest,
+            "bytes_mean_of_few": few.bytes,
+            "bytes_most_of_few": few.largest_bytes,
+            "entries_mean_of_few": few.mean,
+            "entries_most_of_few": few.largest,
+        },
+    )
 
 
 def measure(groups: int, seconds: int) -> Iterator[Result]:
     without, told = count(groups, seconds, cuts=False), count(groups, seconds, cuts=True)
     yield Result(
-        "cuts",
+        "uncut",
         f"entries of a stamp, {groups:,} groups",
         told.mean / without.mean,
         f"with a cut every second {told.mean:,.1f} entries, {told.largest:,} at most, {told.bytes:,.0f} "
@@ -88,4 +115,8 @@ def measure(groups: int, seconds: int) -> Iterator[Result]:
 
 
 def results(quick: bool) -> Iterator[Result]:
+    return beside(10_000, 40 if quick else SECONDS)
+
+
+def uncut(quick: bool) -> Iterator[Result]:
     return measure(1_000, 20) if quick else measure(10_000, SECONDS)

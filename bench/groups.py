@@ -1,7 +1,8 @@
 """What readers of groups that overlap cost: time per row out, over that of one reader of one group each.
 
-There are 100 groups in clusters of ten, such as ten tenants with ten topics each, and 20 readers of the ten
-groups of a cluster, so that each message goes to two readers. Stamps are those of the rule of frontiers: 40
+There are 100 groups in clusters of ten, such as ten tenants with ten topics each, and 20 readers: one of the
+ten groups of each cluster, and one of the last five of each and the first five of the next. So each message
+goes to two readers, which have half of their groups in common. Stamps are those of the rule of frontiers: 40
 processes, four in a cluster, write to its groups and see each other's messages. The baseline is `deliver` of
 messages to one group for one reader each, as in `streams`: as many rows out, with two causes each. From
 Parquet files to Parquet files, as the commands do it; of a stream, the batches after the first one count.
@@ -26,7 +27,10 @@ from causet.frontier import Frontier, pack_frontier
 CLUSTERS, GROUPS, PROCESSES = 10, 10, 4
 """Groups and processes of a cluster."""
 READERS = {
-    f"reader-{cluster}-{number}": [f"group-{cluster}-{group}" for group in range(GROUPS)]
+    f"reader-{cluster}-{number}": [
+        f"group-{(cluster + (group >= GROUPS)) % CLUSTERS}-{group % GROUPS}"
+        for group in range(number * GROUPS // 2, number * GROUPS // 2 + GROUPS)
+    ]
     for cluster in range(CLUSTERS)
     for number in range(2)
 }

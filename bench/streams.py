@@ -4,8 +4,10 @@
 places away from where it was sent. Everything is wall-clock time, best of two turns, in one session with the
 settings of the commands, on the same files; all write Parquet. Of streams, the batches after the first one
 count. From files to files is what the commands do, where workers read and write the files; passed through,
-and as a transform of Spark's rows, Spark reads and writes them. The unit of parallelism is the receiver for
-`deliver`, a slice of time for `merge`: two workers share the work in both.
+and as a transform of Spark's rows, Spark reads and writes them. With readers each, the same receivers are
+groups that stand in the stamps, and each group is its own reader: no column says for whom a message is. The
+unit of parallelism is the receiver for `deliver`, a slice of time for `merge`: two workers share the work in
+both.
 """
 
 from __future__ import annotations
@@ -49,8 +51,11 @@ def results(quick: bool) -> Iterator[Result]:
     return measure(Plan(100_000, 2, 500_000, 1, False) if quick else Plan(800_000, 4, 10_000_000))
 
 
-def write_stream(folder: Path, batch: int, batches: int) -> None:
-    """Files of so many messages each, in the order in which they come."""
+def write_stream(folder: Path, batch: int, batches: int, grouped: bool = False) -> None:
+    """Files of so many messages each, in the order in which they come.
+
+    :param grouped: each receiver is a group of its own, and messages say so in their stamps.
+    """
     folder.mkdir(parents=True)
     draw = np.random.default_rng(1)
     rows = batch * batches
@@ -61,8 +66,12 @@ def write_stream(folder: Path, batch: int, batches: int) -> None:
     first = np.searchsorted(stream[by_stream], np.arange(RECEIVERS * SOURCES + 1))
     number[by_stream] = np.arange(rows) - np.repeat(first[:-1], np.diff(first)) + 1
     entry = np.dtype([("number", "<i8"), ("length", "<u2"), ("name", "S2")])
-    packed = np.zeros(rows, np.dtype([("version", "u1"), ("a", entry), ("b", entry)]))
-    packed["version"] = 1
+    receivers = np.array([f"r{each:02}" for each in range(RECEIVERS)])
+    group = [("length", "<u2"), ("group", "S3"), ("entries", "<u4")] if grouped else []
+    packed = np.zeros(rows, np.dtype([("version", "u1"), *group, ("a", entry), ("b", entry)]))
+    packed["version"] = 2 if grouped else 1
+    if grouped:
+        packed["length"], packed["group"], packed["entries"] = 3, receivers.astype("S3")[receiver], 2
     whole = np.ones(rows, np.bool_)
     for name, step in (("a", 1), ("b", 3)):
         other = (source + step) % SOURCES
@@ -71,14 +80,19 @@ def write_stream(folder: Path, batch: int, batches: int) -> None:
         packed[name]["length"] = 2
         packed[name]["name"] = np.array([f"s{each}" for each in range(SOURCES)], "S2")[other]
         whole &= latest > 0
-    deps = pa.array(np.where(whole, packed.view("V25"), np.zeros(1, "V25")).tolist(), pa.binary())
-    deps = pa.compute.if_else(pa.array(whole), deps, pa.scalar(b"\x01", pa.binary()))
+    raw = f"V{packed.dtype.itemsize}"
+    deps = pa.array(np.where(whole, packed.view(raw), np.zeros(1, raw)).tolist(), pa.binary())
+    none = b"\x02" if grouped else b"\x01"
+    deps = pa.compute.if_else(pa.array(whole), deps, pa.scalar(none, pa.binary()))
     sent = 1_700_000_000_000_000 + np.arange(rows) * (1000 // PER_TICK)
+    places = {"receiver": pa.array(receivers[receiver]), "sequence": pa.array(number)}
+    if grouped:
+        one = np.arange(rows + 1, dtype=np.int32)
+        places = {"numbers": pa.MapArray.from_arrays(one, places["receiver"], places["sequence"])}
     table = pa.table(
         {
-            "receiver": pa.array(np.array([f"r{each}" for each in range(RECEIVERS)])[receiver]),
+            **places,
             "source": pa.array(np.array([f"s{each}" for each in range(SOURCES)])[source]),
-            "sequence": pa.array(number),
             "deps": deps,
             "rc": pa.array(sent),
             "r": pa.array(sent),
@@ -110,15 +124,21 @@ def measure(plan: Plan) -> Iterator[Result]:
         work = Path(made)
         write_stream(work / "in", plan.batch, plan.batches)
         write_stream(work / "warm", 20_000, 2)
+        write_stream(work / "in-grouped", plan.batch, plan.batches, grouped=True)
+        write_stream(work / "warm-grouped", 20_000, 2, grouped=True)
         write_stream(work / "large", plan.sorted, 1)
         spark = spark_session(None, for_streams(None, {}, BUCKETS, work / "in"), silent=True)
         delivered, merged = (
             deliver(missing="wait", by="receiver"),
             merge(epsilon="10 ms", delta="100 ms", buckets=BUCKETS),
         )
+        each = deliver(missing="wait", readers="each")
         streams: dict[str, Callable[[Path], tuple[float, int]]] = {
             "passed through": lambda folder: _stream(spark, folder, work / "out", lambda rows: rows),
             "deliver": lambda folder: deliver_files(spark, folder, work / "out", delivered),
+            "deliver to each": lambda folder: deliver_files(
+                spark, folder.with_name(f"{folder.name}-grouped"), work / "out", each
+            ),
             "merge": lambda folder: deliver_files(spark, folder, work / "out", merged),
             "deliver rows": lambda folder: _stream(spark, folder, work / "out", delivered),
             "merge rows": lambda folder: _stream(spark, folder, work / "out", merged),
@@ -150,6 +170,8 @@ def measure(plan: Plan) -> Iterator[Result]:
     rows = plan.batch * (plan.batches - 1)
     for case, name, base, most, count in (
         ("deliver, files to files", "deliver", "passed through", 1 / 0.3, rows),
+        ("deliver, readers each, files to files", "deliver to each", "passed through", 1 / 0.3, rows),
+        ("deliver, readers each, over --by", "deliver to each", "deliver", None, rows),
         ("merge, files to files", "merge", "passed through", 1 / 0.5, rows),
         ("deliver, Spark's rows", "deliver rows", "passed through", None, rows),
         ("merge, Spark's rows", "merge rows", "passed through", None, rows),

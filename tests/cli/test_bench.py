@@ -40,6 +40,9 @@ def tiny(name: str) -> Benchmark:
     def sizes(quick: bool) -> Iterator[Result]:
         return stamps.measure((4, 8), per_process=5, least=40)
 
+    def stable(quick: bool) -> Iterator[Result]:
+        return cuts.beside(200, seconds=5)
+
     def forgotten(quick: bool) -> Iterator[Result]:
         return cuts.measure(200, seconds=5)
 
@@ -53,7 +56,8 @@ def tiny(name: str) -> Benchmark:
         "holdback": holdbacks,
         "protocols": rates,
         "stamps": sizes,
-        "cuts": forgotten,
+        "cuts": stable,
+        "uncut": forgotten,
         "simulator": speeds,
         "pages": drawn,
     }
@@ -64,7 +68,7 @@ def parsed(output: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in output.splitlines()]
 
 
-@pytest.mark.parametrize("name", ["holdback", "protocols", "stamps", "cuts", "simulator", "pages"])
+@pytest.mark.parametrize("name", ["holdback", "protocols", "stamps", "cuts", "uncut", "simulator", "pages"])
 def test_every_result_is_a_line_of_json_with_a_ratio_and_a_line_for_people(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,15 +8,18 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 
 from causet.errors import BadInput
 from causet.model import Processes, System, named_processes, with_several
-from causet.protocols import PROTOCOLS, Packet, make_options
+from causet.protocols import PROTOCOLS, Packet, Process, make_options
+from causet.protocols.base import Protocol
 from causet.simulate.arrivals import Packets
 from causet.simulate.network import Network, simulate
+from causet.simulate.packets import fields_of
 from causet.simulate.record import Observer, Sent
 from causet.simulate.systems import Setting
 from causet.simulate.workload import Workload, delay_of
@@ -187,12 +190,20 @@ def check_same(run: Run, rng: random.Random, made: Any = bucket) -> Served:
     return served
 
 
+def _with_stamp_of(packet: bytes, other: bytes, setting: Setting) -> bytes:
+    """The packet with the stamp of another one of its process."""
+    mine, its = (fields_of(each, _protocol(setting))[4] for each in (packet, other))
+    assert packet.endswith(mine)
+    return packet[: len(packet) - len(mine)] + bytes(its)
+
+
+def _protocol(setting: Setting) -> Protocol:
+    return Process(setting.kind, 0, setting.system, setting.options).protocol
+
+
 def targets_of(packet: bytes, setting: Setting) -> Processes:
     """To whom a packet is addressed."""
-    from causet.protocols import Process
-    from causet.simulate.packets import fields_of
-
-    return int(fields_of(packet, Process(setting.kind, 0, setting.system, setting.options).protocol)[2])
+    return int(fields_of(packet, _protocol(setting))[2])
 
 
 def listening(run: Run) -> list[str]:
@@ -252,6 +263,69 @@ def check_turns(run: Run, made: Any = bucket) -> None:
     assert by_receiver(left)[process] == run.delivered[process]
     assert {row["waited"] for row in left if row["message"] != first["message"]} == {2.0}
     assert served.held == 0
+
+
+def check_bad_beside(run: Run, rng: random.Random, made: Any = bucket) -> None:
+    """Beside each row stand others with its `seq` that are no packets. In whatever order they come in a
+    batch, these are diverted, each, and the members deliver what the processes delivered."""
+    served = Served(run.setting, made=made)
+    left = []
+    count = 0
+    for rows in in_batches(rng, run.rows):
+        both = list(rows)
+        for row in rows:
+            packet = row["packet"]
+            kinds = (None, b"", b"\x00", b"\xff", packet[:1], packet + b"\x00")
+            odd = rng.sample(kinds, rng.choice([1, 2, 3]))
+            name = f"bad {row['receiver']} {row['seq']}"
+            both += [{**row, "message": f"{name} {at}", "packet": p} for at, p in enumerate(odd)]
+            count += len(odd)
+        rng.shuffle(both)
+        left += served.step(both)
+    assert by_receiver(left) == {name: ids for name, ids in run.delivered.items() if ids}
+    diverted = [row["message"] for row in left if row["status"] == "diverted"]
+    assert len(set(diverted)) == len(diverted) == count and all(each.startswith("bad") for each in diverted)
+    assert served.held == 0
+
+
+def check_bad_before(run: Run, made: Any = bucket) -> None:
+    """One that is no packet comes alone, and what has its `seq` in a later batch: if its turn is still to
+    come then, or the process only listens, nothing is lost."""
+    for process in run.setting.system.processes:
+        rows = run.of(process)
+        listens = not any(map(run.is_own, rows))
+        for at in range(0 if listens else 1, len(rows)):
+            for packet in (None, b"\x00"):
+                served = Served(run.setting, made=made)
+                odd = {**rows[at], "message": "bad", "packet": packet}
+                before = rows[:at] if listens else rows[: at - 1]
+                left = [*served.step(before), *served.step([odd]), *served.step(rows[len(before) + 1 :])]
+                left += served.step(rows[len(before) : len(before) + 1])
+                assert sorted(by_receiver(left).get(process, [])) == sorted(run.delivered[process])
+                assert [row["message"] for row in left if row["status"] == "diverted"] == ["bad"]
+
+
+def check_other_beside(run: Run, made: Any = bucket) -> None:
+    """Beside a row of what a process sent stands another packet of the process, which it did not send here:
+    that one is diverted, the process goes on."""
+    process = next(name for name in run.setting.system.processes if name not in listening(run))
+    rows = run.of(process)
+    own = [row for row in rows if run.is_own(row) and ":" in row["message"]]
+    tried = 0
+    for first, later in pairwise(own):
+        for packet in (later["packet"], _with_stamp_of(first["packet"], later["packet"], run.setting)):
+            if packet == first["packet"]:
+                continue
+            served = Served(run.setting, made=made)
+            odd = {**first, "message": "odd", "packet": packet}
+            at = rows.index(first)
+            left = served.step(rows[:at])
+            left += served.step([odd, first])
+            left += served.step(rows[at + 1 :])
+            assert by_receiver(left).get(process, []) == run.delivered[process]
+            assert [row["message"] for row in left if row["status"] == "diverted"] == ["odd"]
+            tried += 1
+    assert tried > 2
 
 
 def check_own(run: Run, made: Any = bucket) -> None:

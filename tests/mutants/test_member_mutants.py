@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 
 from tests.helpers.members import (
+    check_bad_before,
+    check_bad_beside,
     check_canonical,
     check_damaged,
     check_listener,
+    check_other_beside,
     check_own,
     check_same,
     check_turns,
@@ -49,6 +52,17 @@ def turns(made: Any) -> None:
     check_turns(ran("matrix", 2, 30), made)
 
 
+def beside(made: Any) -> None:
+    for name in ("matrix", "fast", "slow"):
+        check_bad_beside(ran(name, 4, 40), random.Random(name), made)
+        check_other_beside(ran(name, 3, 60, 4), made)
+
+
+def before(made: Any) -> None:
+    check_bad_before(ran("vector", 6, 12, 3), made)
+    check_bad_before(ran("vector", 1, 14, 7), made)
+
+
 def own(made: Any) -> None:
     for name in ("vector", "bounded"):
         check_own(ran(name, 3, 60, 4), made)
@@ -63,23 +77,58 @@ def damaged(made: Any) -> None:
 
 
 CHECKS: dict[str, Callable[[Any], None]] = {
-    check.__name__: check for check in (same, listened, twice, turns, own, canonical, damaged)
+    check.__name__: check for check in (same, listened, twice, turns, beside, before, own, canonical, damaged)
 }
 
 RULES = [
     (
         "turns",
         "members.member",
-        "            self.early[came.seq] = Early(",
-        "            self.turn = came.seq; self.early[came.seq] = Early(",
+        "                these = self.early.setdefault(",
+        "                self.turn = came.seq; these = self.early.setdefault(",
         "a row waits for the one before it",
     ),
     (
         "turns",
         "members.member",
-        "if came.seq < self.turn or came.seq in self.early:",
-        "if came.seq < self.turn:",
+        "if any(early.data == came.data for early in these):",
+        "if False:",
         "of two rows with one turn that wait, one is a duplicate",
+    ),
+    (
+        "beside",
+        "members.member",
+        "taken = self._packet(data, row, now, effects, in_turn=True)",
+        "taken = self._packet(data, row, now, effects, in_turn=True) or True",
+        "what is no packet takes no turn from a packet in its batch",
+    ),
+    (
+        "beside",
+        "members.member",
+        "                self._belated(data, row, now, effects, before)\n",
+        "                effects.counts[DUPLICATES] += 1\n",
+        "what is no packet is diverted when its turn is over, too",
+    ),
+    (
+        "before",
+        "members.member",
+        "            if fields[0] != self.process.me:\n",
+        "            if fields[0] != self.process.me:\n                return\n",
+        "a packet whose turn something else took is received",
+    ),
+    (
+        "beside",
+        "members.member",
+        "                self._belated(data, row, now, effects, before)\n",
+        "                self._belated(data, row, now, effects, self._sent())\n",
+        "beside what a process sent another packet of it is no copy",
+    ),
+    (
+        "beside",
+        "members.member",
+        "        protocol.decode(fields[4])\n",
+        "",
+        "the stamp of an own packet must be one",
     ),
     (
         "same",
@@ -126,7 +175,7 @@ RULES = [
     (
         "same",
         "members.member",
-        "if number <= (protocol.controls if control else process.sent):",
+        "if number <= self._sent()[control]:",
         "if not control and number <= process.sent:",
         "what the protocol sent by itself is known",
     ),

@@ -160,6 +160,7 @@ def check_lines(made: dict[str, Any], folder: Path, spark: SparkSession | None) 
         "causaldomain": "string",
         "causalgroups": "string",
         "causalnumbers": "string",
+        "causalcut": "string",
         "causalpriority": "string",
         "causalscope": "string",
         "causalbypass": "string",

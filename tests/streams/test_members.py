@@ -44,9 +44,12 @@ from tests.helpers.members import (
     Run,
     Served,
     by_receiver,
+    check_bad_before,
+    check_bad_beside,
     check_canonical,
     check_damaged,
     check_listener,
+    check_other_beside,
     check_own,
     check_same,
     check_turns,
@@ -114,6 +117,14 @@ def test_a_packet_that_its_process_did_not_send_here_is_diverted(name: str) -> N
 @EVERY
 def test_the_rows_of_a_batch_give_the_same_in_any_order(name: str) -> None:
     check_canonical(ran(name, 4, 40), random.Random(4))
+
+
+@EVERY
+def test_what_is_no_packet_takes_no_turn_from_a_packet(name: str) -> None:
+    check_bad_beside(ran(name, 4, 40), random.Random(name))
+    check_bad_before(ran(name, 6, 12, 3))
+    check_bad_before(ran(name, 1, 14, 7))
+    check_other_beside(ran(name, 3, 60, 4))
 
 
 def test_what_a_protocol_sends_by_itself_need_not_come() -> None:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from causet.errors import BadInput
 from causet.readers import Readers, readers_of
 from causet.spark import deliver
+from causet.spark.streams.state import unread_after
 from tests.helpers.commands import LOCAL, causet, rows_in
 from tests.helpers.readers import (
     FORMS,
@@ -26,6 +27,7 @@ from tests.helpers.readers import (
     row_of,
     write_batches,
 )
+from tests.helpers.streams import write_files
 
 
 def test_a_payment_is_not_seen_before_its_order(of: Any = None) -> None:
@@ -65,6 +67,11 @@ def test_patience_ends_for_a_message_in_all_of_its_groups(of: Any = None) -> Non
     assert [(each["id"], each["status"]) for each in left] == [("late", "late")]
     left = served.step([], 21)
     assert [(each["id"], each["status"]) for each in left] == [("named", "late")]
+
+
+def write_file(folder: Path, rows: list[dict[str, Any]], name: str) -> None:
+    """A file of these rows."""
+    (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
 def dict_of(value: Any) -> Any:
@@ -284,6 +291,50 @@ def test_of_a_thousand_executions_every_reader_gets_what_is_due(tmp_path: Path, 
     due_now = made.check(rows_in(tmp_path / "out"), made.messages)
     assert first["delivered"] + second["delivered"] == due_now > 10_000
     assert second["books"]["balance"] and second["books"]["copies"] > 1000 and second["unread"] > 100
+
+
+def test_groups_that_readers_and_messages_do_not_share_are_named_at_the_end(tmp_path: Path) -> None:
+    """In three runs of one checkpoint. What is unread is counted by groups, run by run; what was seen once is
+    never unseen again, though it was held or had a priority."""
+    readers = {"desk": ["orders", "late", "urgent"], "audit": ["orders", "payment"]}
+    (tmp_path / "readers.json").write_text(json.dumps(readers))
+    places = (tmp_path / "in", tmp_path / "out", "--readers", tmp_path / "readers.json")
+    asked = ("deliver", *places, "--missing", "wait", "--buckets", 3, *LOCAL)
+    first = [
+        envelope("1", "p", {"orders": 1, "payments": 1}),
+        envelope("2", "p", {"payments": 2}),
+        envelope("3", "p", {"payments": 3, "refunds": 1}),
+        envelope("4", "q", {"late": 2}),
+        envelope("5", "q", {"urgent": 1}, causalpriority="4"),
+    ]
+    write_files(tmp_path / "in", first[:1], 9)
+    found = json.loads(causet(*asked, "--json"))
+    unseen = [{"reader": "desk", "group": group} for group in ("late", "urgent")]
+    assert found["unseen"] == [*unseen, {"reader": "audit", "group": "payment"}]
+    assert found["unread_groups"] == [] and found["unread"] == 0
+    write_file(tmp_path / "in", first[1:], "1")
+    found = json.loads(causet(*asked, "--json"))
+    assert found["unseen"] == [{"reader": "audit", "group": "payment"}] and found["unread"] == 2
+    assert found["unread_groups"] == [
+        {"group": "payments", "messages": 2},
+        {"group": "refunds", "messages": 1},
+    ]
+    more = [envelope(f"more {at}", "r", {f"g{at:02}": 1, "refunds": at + 1}) for at in range(12)]
+    write_file(tmp_path / "in", more, "2")
+    lines = causet(*asked).splitlines()
+    said = [line for line in lines if line.startswith(("reader ", "group ", "and "))]
+    assert said == [
+        "reader audit reads group payment, of which no message was seen",
+        "group refunds has no reader: 12 left out",
+        *(f"group g{at:02} has no reader: 1 left out" for at in range(9)),
+        "and 3 more groups have no reader",
+    ]
+
+
+def test_many_groups_without_a_reader_are_counted_together() -> None:
+    before = unread_after(None, {f"g{at:05}": 2 for at in range(1500)})
+    found = json.loads(unread_after(before, {"g00000": 1, "g99999": 7}))
+    assert found == {"g00000": 3, **{f"g{at:05}": 2 for at in range(1, 1000)}, "": 1007}
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -211,7 +211,9 @@ def deliver(
                 result, ("delivered", "flagged", "late", "diverted", "refused", "duplicates", "unread")
             ),
             "blocked": blocked,
-            "removed": [{"reader": reader, "held": held} for reader, held in result.removed.items()],
+            "removed": [{"reader": each, "held": held} for each, held in result.readings.removed.items()],
+            "unseen": [{"reader": each, "group": group} for each, group in result.readings.unseen],
+            "unread_groups": [{"group": group, "messages": count} for group, count in _unread(result)],
             "came_elsewhere": [
                 dict(zip(("message", "missed_by", "came_for"), each, strict=True)) for each in elsewhere
             ],
@@ -225,6 +227,10 @@ def deliver(
             say("there is a column receiver: if numbers count for each receiver, use --by receiver")
     check_books(result.books)
     return FINE
+
+
+MOST_NAMED = 10
+"""Groups of which a line is printed."""
 
 
 def _elsewhere(result: Result, spark: SparkSession) -> list[tuple[str, str, str]]:
@@ -253,11 +259,33 @@ def _print(
     if result.books.held:
         why = f"; `causet explain --checkpoint {result.checkpoint.folder}` shows for what"
         say(f"{result.books.held:,} still held{f', the oldest waits for {blocked}' if blocked else why}")
-    for reader, held in result.removed.items():
-        say(f"reader {printable(reader)} is not listed any more, and still holds {held:,}")
+    _print_readings(result)
     for message, _, receiver in elsewhere:
         say(
             f"{message} came, for receiver {receiver}: the numbers seem to run across receivers; leave --by "
             "out, or name the column within which each source numbers its messages"
         )
     say_more(result)
+
+
+def _unread(result: Result) -> list[tuple[str | None, int]]:
+    """The groups without a reader, those with most messages first; None for groups that are not named."""
+    counts = sorted(result.readings.unread.items(), key=lambda each: (not each[0], -each[1], each[0]))
+    return [(group or None, count) for group, count in counts]
+
+
+def _print_readings(result: Result) -> None:
+    """What is odd about the list of readers, which may be a wrong name."""
+    for reader, held in result.readings.removed.items():
+        say(f"reader {printable(reader)} is not listed any more, and still holds {held:,}")
+    unseen = result.readings.unseen
+    for reader, group in unseen[:MOST_NAMED]:
+        say(f"reader {printable(reader)} reads group {printable(group)}, of which no message was seen")
+    if len(unseen) > MOST_NAMED:
+        say(f"and of {len(unseen) - MOST_NAMED:,} more groups of readers no message was seen")
+    unread = _unread(result)
+    for name, count in unread[:MOST_NAMED]:
+        which = "further groups have" if name is None else f"group {printable(name)} has"
+        say(f"{which} no reader: {count:,} left out")
+    if len(unread) > MOST_NAMED:
+        say(f"and {len(unread) - MOST_NAMED:,} more groups have no reader")

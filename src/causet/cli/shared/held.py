@@ -16,6 +16,7 @@ from causet.identity import source_of
 if TYPE_CHECKING:
     from causet.spark.streams.bucket import Wanted
     from causet.spark.streams.held import Held, Wait
+    from causet.spark.streams.messages.settings import Settings
 
 FINE = 0
 
@@ -39,6 +40,7 @@ def explain_held(
     if "protocol" in about["fixed"]:
         return _members_hold(Checkpoint(folder).spark, about, wanted, most, as_json, master, conf)
     by_id = about["fixed"]["parent"] is not None
+    settings: Settings
     with session(master, conf, "reading", brief=True) as spark:
         from causet.spark.streams.deliver import Deliver, deliver
         from causet.spark.streams.file_source import schema_from
@@ -73,10 +75,12 @@ def explain_held(
             {
                 "receiver": each.receiver,
                 "message": each.name,
+                **each.message.place(settings),
                 "since": each.since,
                 "waits_for": [
                     {
-                        "message": _name(wait, by_id),
+                        "message": wait.wanted.source if by_id else wait.wanted.name,
+                        **wait.wanted.place(settings),
                         "held": wait.held,
                         "diverted": wait.diverted,
                         "came_for": elsewhere.get(wait.wanted),
@@ -95,11 +99,11 @@ def explain_held(
         say(f"{count:,} held" if count else "nothing is held")
     for each in found:
         needs = ", ".join(
-            f"{printable(_name(wait, by_id))} ({_state(wait, elsewhere.get(wait.wanted))})"
+            f"{wait.wanted.in_words(settings)} ({_state(wait, elsewhere.get(wait.wanted))})"
             for wait in each.waits_for
         )
         at = "" if each.receiver == "all" else f"{printable(each.receiver)} holds "
-        say(f"{at}{printable(each.name)} for {now - each.since / 1000:,.0f} s: waits for {needs}")
+        say(f"{at}{each.message.in_words(settings)} for {now - each.since / 1000:,.0f} s: waits for {needs}")
     return FINE
 
 
@@ -110,15 +114,13 @@ def _is_meant(name: str, wanted: str) -> bool:
     return wanted in (name, f"{source_of(process)}{mark}{number}")
 
 
-def _name(wait: Wait, by_id: bool) -> str:
-    return wait.wanted.source if by_id else f"{wait.wanted.source}:{wait.wanted.number}"
-
-
 def _state(wait: Wait, receiver: str | None) -> str:
     if wait.held:
         return "held itself"
     if wait.diverted:
         return "was diverted"
+    if wait.wanted.is_cut:
+        return "not complete"
     return "not yet come" if receiver is None else f"came, for receiver {printable(receiver)}"
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from causet.delivery import AHEAD
 from causet.envelope import CUT as CUT_ATTRIBUTE
 from causet.errors import BadInput, printable
+from causet.frontier import parts_of
 from causet.kernels.names import combined
 from causet.kernels.streams.awaited import GROUP as CUT_GROUP
 from causet.kernels.streams.awaited import name_of
@@ -25,7 +26,7 @@ from causet.kernels.streams.keys import KEY, digests, key_of
 from causet.kernels.streams.marks import Marks, Store
 from causet.readers import ALL
 from causet.spark.streams.beginnings.kept import LEFT_ROWS, OWN_ROWS, ROWS
-from causet.spark.streams.messages.attributes import attributes_of, in_words, without_scope
+from causet.spark.streams.messages.attributes import attributes_of, in_words, scope_in, without_scope
 from causet.spark.streams.messages.links import causes_of, numbers_of, processes_of, receivers_of
 from causet.spark.streams.messages.settings import ADDED, MALFORMED, Settings
 from causet.spark.streams.messages.taken import Taken, taken
@@ -284,21 +285,41 @@ class Wanted(NamedTuple):
         return key_of(self.receiver, self.group, self.source)
 
     @property
+    def is_cut(self) -> bool:
+        return self.group == CUT_GROUP
+
+    @property
     def channel(self) -> str:
         """As `missing` has it: the channel; none for a cut."""
-        return "" if self.group == CUT_GROUP else without_scope(self.group)
+        return "" if self.is_cut else without_scope(self.group)
 
     @property
     def message(self) -> str:
         """As `missing` has it: its process, or that it is a cut."""
-        return CUT_ATTRIBUTE if self.group == CUT_GROUP else self.source
+        return CUT_ATTRIBUTE if self.is_cut else self.source
+
+    @property
+    def name(self) -> str:
+        """Its name within its group; or that of a cut."""
+        return f"cut {self.number}" if self.is_cut else f"{self.source}:{self.number}"
+
+    def place(self, settings: Settings) -> dict[str, Any]:
+        """Its group, if messages have groups, and its priority and scope, if it has them."""
+        if not settings.grouped or settings.parent is not None or self.is_cut:
+            return {}
+        group, priority = parts_of(without_scope(self.group))
+        scope = scope_in(self.group)
+        more = {"priority": priority} if priority else {}
+        return {"group": group, **more, **({} if scope is None else {"scope": scope})}
+
+    def in_words(self, settings: Settings) -> str:
+        """Its name, with its group; not its reader."""
+        name = printable(self.source if settings.parent else self.name)
+        grouped = settings.grouped and self.group != ALL and not self.is_cut
+        return f"{name} in {printable(in_words(self.group))}" if grouped else name
 
     def words(self, settings: Settings) -> str:
-        if self.group == CUT_GROUP:
-            return f"cut {self.number}" + (f" at {printable(self.receiver)}" if self.receiver != ALL else "")
-        name = printable(self.source) if settings.parent else f"{printable(self.source)}:{self.number}"
-        if settings.grouped and self.group != ALL:
-            name = f"{name} in {printable(in_words(self.group))}"
+        name = self.in_words(settings)
         return name if self.receiver == ALL else f"{name} at {printable(self.receiver)}"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,8 +13,15 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from causet.kernels.streams.holding import Holding
 from causet.spark.streams.bucket import COUNTS, Bucket
 from causet.spark.streams.messages.settings import Settings
-from causet.spark.streams.pack import ENDED, ROWS
-from causet.spark.streams.state import ROWS_OF_SEGMENT, SEGMENT, Holder, as_blobs
+from causet.spark.streams.pack import ENDED, ROWS, UNREAD_BY
+from causet.spark.streams.state import (
+    ROWS_OF_SEGMENT,
+    SEGMENT,
+    UNREAD_AT,
+    Holder,
+    as_blobs,
+    unread_after,
+)
 from causet.status import COPIES, READ, UNREAD
 
 CHUNK_BYTES = 1 << 28
@@ -46,12 +55,15 @@ class Deliverer(Holder):
         now, ended = 0, None
         chunk: list[bytes] = []
         size = 0
+        unread: Counter[str] = Counter()
         for row in rows:
             if not now:
                 for table in bucket.begin(key[0], row[NOW]):
                     yield from as_blobs(table, **_NOTHING)
             now = max(now, row[NOW])
             bucket.was_read(row[READ], row[COPIES] or 0, row[UNREAD] or 0)
+            if row[UNREAD_BY] is not None:
+                unread.update(json.loads(row[UNREAD_BY]))
             if row[ENDED] is not None:
                 ended = max(ended or 0, row[ENDED])
             if row[ROWS] is not None:
@@ -65,6 +77,10 @@ class Deliverer(Holder):
             ended = now
         for table in bucket.step(chunk, now, ended, last=True):
             yield from as_blobs(table, **_NOTHING)
+        if unread:
+            before = self._marks.getValue((UNREAD_AT,))
+            counts = unread_after(None if before is None else before[0], unread)
+            self._marks.updateValue((UNREAD_AT,), (counts,))
         bucket.tell(key[0])
         yield Row(rows=None, **bucket.report())
         self.save(bucket.holding.to_bytes(), segments)

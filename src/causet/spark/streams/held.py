@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from causet.kernels.streams.holding import Holding
-from causet.readers import Readers
 from causet.spark.streams.bucket import Links, Wanted
 from causet.spark.streams.merge.memory import NEVER, Memory
 from causet.spark.streams.merge.memory import VERSION as MERGE_VERSION
@@ -29,7 +28,7 @@ class Wait(NamedTuple):
 
     wanted: Wanted
     held: bool
-    """it is here, and waits itself"""
+    """it is a message that is here, and waits itself"""
     diverted: bool
     """it came, and was diverted"""
 
@@ -38,13 +37,17 @@ class Wait(NamedTuple):
 class Held:
     """A message that waits."""
 
-    receiver: str
+    message: Wanted
     name: str
     """`process:sequence`, or its id"""
     since: int
     """when it came, in ms"""
     waits_for: list[Wait]
-    """the direct causes that are not delivered"""
+    """the direct causes that are not delivered, and the cut"""
+
+    @property
+    def receiver(self) -> str:
+        return self.message.receiver
 
 
 def how_many_held(spark: SparkSession, checkpoint: Path) -> int:
@@ -74,7 +77,7 @@ def memories(spark: SparkSession, checkpoint: Path, version: int = VERSION) -> I
     """The buckets, with what each remembers; none before the first batch is committed. BadInput if that is of
     another version."""
     try:
-        heads = _state(spark, checkpoint, "head")
+        heads = state_of(spark, checkpoint, "head")
         heads.schema  # noqa: B018 (Spark Connect looks at the state only now)
     except PySparkException:
         return
@@ -89,27 +92,13 @@ def _segments(spark: SparkSession, checkpoint: Path, bucket: int) -> dict[int, p
 
 def segments_of(spark: SparkSession, checkpoint: Path, bucket: int) -> Iterator[tuple[int, pa.Table]]:
     """The rows that a bucket holds, by segments, one after the other."""
-    rows = _state(spark, checkpoint, "rows").where(F.col("key.bucket") == bucket)
+    rows = state_of(spark, checkpoint, "rows").where(F.col("key.bucket") == bucket)
     for row in rows.select("user_map_key.segment", "user_map_value.rows").toLocalIterator():
         yield row["segment"], from_blob(row["rows"])
 
 
-def held_of_removed(
-    spark: SparkSession, checkpoint: Path, removed: Iterable[str], readers: Readers
-) -> dict[str, int]:
-    """How much is held for readers that are not listed: for those that were removed, and for whom there is
-    something."""
-    listed = {reader for reader, _ in readers.listed}
-    found = dict.fromkeys(removed, 0)
-    for _, holding in _heads(spark, checkpoint):
-        heads = np.bincount(holding.receiver[holding.part == 0], minlength=len(holding.receiver_name))
-        for reader, held in zip(holding.receiver_name, heads.tolist(), strict=True):
-            if held and reader and reader not in listed:
-                found[reader] = found.get(reader, 0) + held
-    return found
-
-
-def _state(spark: SparkSession, checkpoint: Path, name: str) -> Any:
+def state_of(spark: SparkSession, checkpoint: Path, name: str) -> Any:
+    """The rows of a variable of the state."""
     reader = spark.read.format("statestore").option("stateVarName", name)
     return reader.load(f"file:{checkpoint.resolve()}")
 
@@ -130,10 +119,11 @@ def _of_bucket(holding: Holding, segments: dict[int, pa.Table], settings: Settin
         waits = []
         for stream, number in unmet:
             wanted = links.wanted(0, holding.key_of(stream), number)
-            waits.append(Wait(wanted, (stream, number) in here, holding.is_noted(wanted.key(), number)))
+            held = (stream, number) in here and not wanted.is_cut
+            waits.append(Wait(wanted, held, holding.is_noted(wanted.key(), number)))
         own = links.wanted(0, holding.key_of(int(holding.stream[at])), int(holding.number[at]))
-        message = own.source if settings.parent is not None else f"{own.source}:{own.number}"
-        yield Held(own.receiver, message, int(holding.arrival[at]), waits)
+        name = own.source if settings.parent is not None else own.name
+        yield Held(own, name, int(holding.arrival[at]), waits)
 
 
 def came_elsewhere(spark: SparkSession, checkpoint: Path, wanted: Iterable[Wanted]) -> dict[Wanted, str]:

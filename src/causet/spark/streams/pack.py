@@ -7,6 +7,7 @@ blobs again. A blob is a batch of Arrow's stream format: nothing in it is execut
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -33,10 +34,19 @@ FAULT, SIZE = f"{OWN}fault", f"{OWN}size"
 """Why a row is not a message, where that was seen before the operator; and how many bytes it would take in
 the sink, where that has a limit."""
 BUCKET, ENDED, ROWS = "bucket", "ended", "rows"
-PACKED = f"{BUCKET} int, {ENDED} long, {READ} long, {COPIES} long, {UNREAD} long, {ROWS} binary"
+UNREAD_BY = "unread_by"
+PACKED = ", ".join(
+    (
+        f"{BUCKET} int",
+        *(f"{name} long" for name in (ENDED, READ, COPIES, UNREAD)),
+        f"{UNREAD_BY} string",
+        f"{ROWS} binary",
+    )
+)
 """A blob of messages for one bucket. A row without a blob only reports that time passes; `ended` is the time
 up to which patience has ended. `read` counts the rows that a packer was given, once each; `copies` those that
-it made of them, for further readers; and `unread` those that have no reader."""
+it made of them, for further readers; `unread` those that have no reader, and
+`unread_by` how many of these each of their groups has, as JSON."""
 
 
 def stretches(values: Array) -> list[tuple[int, int]]:
@@ -106,18 +116,23 @@ def packed_batch(
     read: int = 0,
     copies: int = 0,
     unread: int = 0,
+    unread_by: Mapping[str, int] | None = None,
 ) -> pa.RecordBatch:
     def once(count: int) -> pa.Array:
         return pa.array([count, *([0] * len(buckets))][: len(buckets)], pa.int64())
 
+    groups: list[str | None] = [None] * len(buckets)
+    if unread_by:
+        groups[0] = json.dumps(unread_by)
     return pa.RecordBatch.from_arrays(
         [
             pa.array(buckets, pa.int32()),
             pa.array([ended] * len(buckets), pa.int64()),
             *map(once, (read, copies, unread)),
+            pa.array(groups, pa.string()),
             pa.array(blobs, pa.binary()),
         ],
-        names=[BUCKET, ENDED, READ, COPIES, UNREAD, ROWS],
+        names=[BUCKET, ENDED, READ, COPIES, UNREAD, UNREAD_BY, ROWS],
     )
 
 

@@ -8,8 +8,8 @@ workers write them. Spark still decides which files are new and which batch they
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -61,6 +61,12 @@ SAME_EVERYWHERE = (
     T.TimestampType,
 )
 """Types that Spark, Arrow and Parquet agree about."""
+OF_TABLES: dict[str, Callable[[pa.DataType], bool]] = {
+    "process": lambda kind: any(fits(kind) for fits in ALIKE[0]),
+    "numbers": pa.types.is_map,
+    "deps": lambda kind: pa.types.is_map(kind) or any(fits(kind) for fits in ALIKE[1]),
+}
+"""What stands in tables for attributes of `ALWAYS`, and for `causaldeps`; and of which type it is then."""
 PLACES = KEPT, ASIDE = "kept", "aside"
 """Folders of what goes into a sink, and of what is diverted."""
 SEED = 42
@@ -168,7 +174,7 @@ def rows_of(path: Path, schema: pa.Schema) -> Batches:
     path.open("rb").close()  # Python's error is plainer
     with pq.ParquetFile(path, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as file:
         there = file.schema_arrow
-        _check_identity(there, schema)
+        _check_identity(there, schema.names)
         wanted = [field.name for field in schema if field.name in there.names]
         for name in wanted:
             _check_type(there.field(name), schema.field(name).type)
@@ -180,15 +186,30 @@ def rows_of(path: Path, schema: pa.Schema) -> Batches:
             yield pa.RecordBatch.from_arrays(columns, schema=schema)  # with the types of the schema
 
 
-def _check_identity(there: pa.Schema, schema: pa.Schema) -> None:
+def check_columns(path: Path, names: Collection[str]) -> None:
+    """ArrowTypeError if a file has a column without which its messages would be taken for others, and which
+    the query does not have: Spark would leave it out without a word.
+
+    :param names: the columns of the query.
+    """
+    with suppress(OSError):  # Spark's own error says why it cannot be read
+        try:
+            there = pq.read_schema(path)
+        except pa.ArrowException:
+            return
+        _check_identity(there, names)
+
+
+def _check_identity(there: pa.Schema, names: Collection[str]) -> None:
     """ArrowTypeError if a file has a column without which its messages would be taken for others, and the
     query began without that."""
-    for name in ALWAYS:
-        if name in there.names and name not in schema.names:
-            raise pa.ArrowTypeError(
-                f"it has a column {quote(name)}, and the files had none when the query began: begin with a "
-                "new checkpoint"
-            )
+    late = {name for name in ALWAYS if name in there.names}
+    late |= {name for name, fits in OF_TABLES.items() if name in there.names and fits(there.field(name).type)}
+    for name in sorted(late.difference(names)):
+        raise pa.ArrowTypeError(
+            f"it has a column {quote(name)}, and the files had none when the query began: begin with a new "
+            "checkpoint"
+        )
 
 
 def why_unreadable(error: Exception) -> str:

@@ -38,7 +38,7 @@ from causet.spark.streams.file_source import (
     schema_of,
     schema_text,
 )
-from causet.spark.streams.held import held_of_removed, merge_progress
+from causet.spark.streams.held import merge_progress
 from causet.spark.streams.json_lines import key_of
 from causet.spark.streams.kafka.client import RETRY, Address
 from causet.spark.streams.kafka.gaps import read_gaps
@@ -50,7 +50,8 @@ from causet.spark.streams.merge.merge import Merge
 from causet.spark.streams.merge.packers import Counted
 from causet.spark.streams.messages.columns import columns_of, with_size
 from causet.spark.streams.pack import Blobs
-from causet.spark.streams.parquet import Messages
+from causet.spark.streams.parquet import Messages, check_columns
+from causet.spark.streams.readings import Readings, readings, unread_by_group
 from causet.spark.streams.running import Progress, now_ms, run
 from causet.spark.streams.stability.publisher import Publisher
 from causet.spark.streams.ticks import FileReading, Reading, Ticks, TopicReading
@@ -105,8 +106,7 @@ class Result:
     """columns of the input that have another name in the sink, because of a column that is added"""
     gaps: list[dict[str, Any]]
     """offsets that this run did not find in the topics any more"""
-    removed: Mapping[str, int] = field(default_factory=dict)
-    """readers that are not listed any more, and how much is held for them"""
+    readings: Readings
 
     def count(self, name: str) -> int:
         return self.progress.counts.get(name, 0)
@@ -232,6 +232,7 @@ class Query:
                 self._settle(columns)
         known = read_gaps(kept.folder)
         held_before = transform.held(spark, kept.spark) if self.begun is not None else 0
+        unread = unread_by_group(spark, kept.spark) if self.begun is not None and self.start else {}
         runs = Runs(self, spark, publisher.watched(show), leaves)
         pending = kept.pending()
         if pending is not None:
@@ -256,7 +257,7 @@ class Query:
         held = transform.held(spark, kept.spark)
         books = Books(held_before, counts, held, len(progress.unreadable))
         read = self.schema.names if self.schema else []
-        return Result(asked, kept, progress, books, read, renamed, gaps, self._removed(spark))
+        return Result(asked, kept, progress, books, read, renamed, gaps, self._readings(spark, unread))
 
     def _begin(self, spark: SparkSession, messages: Messages) -> bool:
         """Write down where readers begin; whether the first batch has to count it."""
@@ -265,11 +266,12 @@ class Query:
             return False
         return self.start.write(spark, transform.settled(messages)[1])
 
-    def _removed(self, spark: SparkSession) -> dict[str, int]:
-        if self.start is None or not self.start.readers.listed:
-            return {}
-        removed = self.start.changes.removed if self.start.changes is not None else ()
-        return held_of_removed(spark, self.kept.spark, removed, self.start.readers)
+    def _readings(self, spark: SparkSession, before: Mapping[str, int]) -> Readings:
+        start, transform = self.start, self.asked.transform
+        if start is None or not start.readers.listed or not isinstance(transform, Deliver):
+            return Readings()
+        removed = start.changes.removed if start.changes is not None else ()
+        return readings(spark, self.kept.spark, start.readers, removed, before, transform.buckets)
 
     def _settings_of_planned(self) -> dict[str, Any]:
         """The settings of the batch that an earlier run planned. If that batch is strict, it was written only
@@ -360,8 +362,15 @@ class Runs:
         return Ticks(query.reading(), query.kept, delta + epsilon, standing)
 
     def _check(self, batch: int) -> None:
-        if isinstance(self.query.source, Path):
-            self.query.kept.check_files_of(batch)
+        query, kept = self.query, self.query.kept
+        if not isinstance(query.source, Path):
+            return
+        kept.check_files_of(batch)
+        if query.form == "parquet" and query.schema is not None:
+            known = kept.verdicts(batch)
+            for file in kept.files_of(batch):
+                if str(file) not in known:
+                    check_columns(file, query.schema.names)
 
     def _check_names(self) -> None:
         """Spark's listing of a folder ends at a name with a colon, and does not say which."""

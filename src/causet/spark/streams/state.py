@@ -7,6 +7,8 @@ in it.
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -100,6 +102,20 @@ def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
         if field.name not in table.column_names:
             table = table.append_column(field, pa.nulls(table.num_rows, field.type))
     return table.select(schema.names).cast(schema)
+
+
+UNREAD_AT, MOST_UNREAD = -1, 1000
+"""Where, among the segments of fingerprints, the messages without a reader are counted by their groups; and
+how many groups of a bucket are counted one by one, the others together under no name."""
+
+
+def unread_after(before: bytes | None, more: Mapping[str, int]) -> bytes:
+    """These counts and more."""
+    whole = Counter(json.loads(before)) if before is not None else Counter[str]()
+    whole.update(more)
+    rest = sum(whole.pop(name) for name in sorted(whole.keys() - {""})[MOST_UNREAD:])
+    whole[""] += rest
+    return json.dumps(+whole, sort_keys=True).encode()
 
 
 def check_version(found: int, read: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -38,12 +39,14 @@ class Bucket:
         before = self._places()
         if blobs:
             table = pa.concat_tables([from_blob(blob) for blob in blobs]).combine_chunks()
-            for came in came_in(table, settings, self.segments.begin(table)):
-                member = self._member(came.receiver)
-                if member is None:
+            rows = came_in(table, settings, self.segments.begin(table))
+            for (receiver, _), same in groupby(rows, key=lambda came: (came.receiver, came.seq)):
+                member = self._member(receiver)
+                if member is not None:
+                    member.take(same, now, effects)
+                    continue
+                for came in same:
                     effects.divert(came.place, came.problem or f"has no {settings.by}")
-                else:
-                    member.take(came, now, effects)
         for member in self.members.values():
             member.settle(effects)
         self._check_room()

@@ -7,7 +7,9 @@ what this process sent here, and nothing has changed. What the protocol sends by
 (extra messages, copies) follows from the rest: its rows are only counted.
 
 A row with a `seq` is taken in its turn: 1, 2, 3, …; one that comes early waits. A row without is received as
-it comes. An own packet needs a `seq`: what it says of the past depends on what came before.
+it comes. An own packet needs a `seq`: what it says of the past depends on what came before. Of rows with one
+`seq` the first that is a sound packet has the turn, and those that are not are diverted; a packet that comes
+when its turn is over, and has not been received, is received as one without a `seq`.
 
 The member sends nothing to anybody, and needs no row for what it holds but the row's place.
 """
@@ -15,7 +17,7 @@ The member sends nothing to anybody, and needs no row for what it holds but the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -66,7 +68,6 @@ class Early(NamedTuple):
 
     row: Row
     data: bytes
-    """empty if it was diverted, and only its turn is still to come"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,8 @@ class Member:
         self.name = setting.system.name(me)
         self.rows: dict[Name, Row] = {}
         """the messages that the protocol holds"""
-        self.early: dict[int, Early] = {}
+        self.early: dict[int, list[Early]] = {}
+        """by `seq`; none if what came is diverted, and only its turn is still to come"""
         self.turn = 1
         """the `seq` of what is taken next"""
         self.index = 0
@@ -113,40 +115,86 @@ class Member:
 
     def held(self) -> Iterator[Row]:
         yield from self.rows.values()
-        yield from (early.row for early in self.early.values() if early.data)
+        yield from (early.row for same in self.early.values() for early in same)
 
     # ------------------------------------------------------------ rows that come
 
-    def take(self, came: Came, now: int, effects: Effects) -> None:
-        """Take a row, and all whose turn it is then."""
-        row = Row(came.place, now)
-        if came.problem is not None:
-            effects.divert(row.place, came.problem)
-        if came.seq is None:
-            if came.problem is None:
-                self._packet(came.data, row, now, effects, in_turn=False)
-            return
-        if came.seq < self.turn or came.seq in self.early:
-            effects.counts[DUPLICATES] += came.problem is None
-        elif came.seq > self.turn + AHEAD:
-            if came.problem is None:
-                effects.divert(row.place, FAR)
-        else:
-            self.early[came.seq] = Early(row, b"" if came.problem is not None else came.data)
-        while (early := self.early.pop(self.turn, None)) is not None:
-            self.turn += 1
-            if early.data:
-                self._packet(early.data, early.row, now, effects, in_turn=True)
-
-    def _packet(self, data: bytes, row: Row, now: int, effects: Effects, *, in_turn: bool) -> None:
-        try:
-            fields = fields_of(data, self.process.protocol)
-            if fields[0] == self.process.me:
-                self._own(fields, row, now, effects, in_turn)
+    def take(self, same: Iterable[Came], now: int, effects: Effects) -> None:
+        """Take the rows with one `seq`, or without, and all whose turn it is then."""
+        for came in same:
+            if came.problem is not None:
+                effects.divert(came.place, came.problem)
+            if came.seq is None:
+                if came.problem is None:
+                    self._packet(came.data, Row(came.place, now), now, effects, in_turn=False)
+            elif came.seq < self.turn:
+                if came.problem is None:
+                    self._belated(came.data, Row(came.place, now), now, effects, self._sent())
+            elif came.seq > self.turn + AHEAD:
+                if came.problem is None:
+                    effects.divert(came.place, FAR)
             else:
+                these = self.early.setdefault(came.seq, [])
+                if came.problem is None:
+                    if any(early.data == came.data for early in these):
+                        effects.counts[DUPLICATES] += 1
+                    else:
+                        these.append(Early(Row(came.place, now), came.data))
+        while (turn := self.early.pop(self.turn, None)) is not None:
+            self.turn += 1
+            self._in_turn(turn, now, effects)
+
+    def _in_turn(self, same: Iterable[Early], now: int, effects: Effects) -> None:
+        """Take the rows of a turn: the first that is a sound packet, and then the others."""
+        before = self._sent()
+        taken = False
+        for row, data in sorted(same, key=lambda early: early.data):
+            if taken:
+                self._belated(data, row, now, effects, before)
+            else:
+                taken = self._packet(data, row, now, effects, in_turn=True)
+
+    def _belated(self, data: bytes, row: Row, now: int, effects: Effects, sent: tuple[int, int]) -> None:
+        """A packet whose turn is over.
+
+        :param sent: how much the process has sent of which it may be a copy.
+        """
+        try:
+            fields = self._fields(data)
+            if fields[0] != self.process.me:
                 self._received(self.process.load_packet(fields), row, now, effects)
+            elif fields[1] > sent[fields[6]]:
+                effects.divert(row.place, OTHER)
+            else:
+                effects.counts[DUPLICATES] += 1
         except BadStamp as error:
-            effects.divert(row.place, f"has no packet for {self.name}: {error}")
+            effects.divert(row.place, self._no_packet(error))
+
+    def _packet(self, data: bytes, row: Row, now: int, effects: Effects, *, in_turn: bool) -> bool:
+        """Take a packet; False if it is diverted."""
+        try:
+            fields = self._fields(data)
+            if fields[0] == self.process.me:
+                return self._own(fields, row, now, effects, in_turn)
+            self._received(self.process.load_packet(fields), row, now, effects)
+            return True
+        except BadStamp as error:
+            effects.divert(row.place, self._no_packet(error))
+            return False
+
+    def _no_packet(self, error: BadStamp) -> str:
+        return f"has no packet for {self.name}: {error}"
+
+    def _fields(self, data: bytes) -> Fields:
+        """The fields of a packet; BadStamp if it, or its stamp, is not one of this protocol."""
+        protocol = self.process.protocol
+        fields = fields_of(data, protocol)
+        protocol.decode(fields[4])
+        return fields
+
+    def _sent(self) -> tuple[int, int]:
+        """How many messages the process has sent, and how many control messages."""
+        return self.process.sent, self.process.protocol.controls
 
     def _received(self, packet: Packet, row: Row, now: int, effects: Effects) -> None:
         if self.process.came(packet):
@@ -162,19 +210,19 @@ class Member:
             self.rows[_name(packet)] = row
         self._delivered(outcome, now, effects)
 
-    def _own(self, fields: Fields, row: Row, now: int, effects: Effects, in_turn: bool) -> None:
-        """A packet that the process sent: it is sent again, and must be the same."""
+    def _own(self, fields: Fields, row: Row, now: int, effects: Effects, in_turn: bool) -> bool:
+        """A packet that the process sent: it is sent again, and must be the same. False if it is diverted."""
         process, protocol = self.process, self.process.protocol
         _, number, targets, _, _, group, control, *_ = fields
         if not in_turn:
             effects.divert(row.place, NO_TURN)
-            return
+            return False
         if not targets & ~only(process.me):
             effects.divert(row.place, ALONE)
-            return
-        if number <= (protocol.controls if control else process.sent):
+            return False
+        if number <= self._sent()[control]:
             effects.counts[CONTROL if control else DUPLICATES] += 1
-            return
+            return True
         before = process.snapshot()
         try:
             if not control:
@@ -187,16 +235,17 @@ class Member:
             raise BadInput(str(error)) from None
         except CausetError as error:
             effects.divert(row.place, f"is not what {self.name} sends: {error}")
-            return
+            return False
         if fields not in map(process.save_packet, outcome.packets):
             self.process = process.restored(before)
             effects.divert(row.place, OTHER)
-            return
+            return False
         if outcome.delivered[:1] and outcome.delivered[0].sender == process.me:
             self.rows[_name(outcome.delivered[0])] = row
         else:
             effects.counts[CONTROL if control else SENT] += 1
         self._delivered(outcome, now, effects)
+        return True
 
     def _delivered(self, outcome: Outcome, now: int, effects: Effects) -> None:
         for packet in outcome.delivered:
@@ -219,8 +268,8 @@ class Member:
         """The rows that are held: the message, and what it needs, in words. First those that wait for their
         turn: what comes before them may be what the others need."""
         system = self.process.system
-        for seq, early in sorted(self.early.items()):
-            if early.data:
+        for seq, same in sorted(self.early.items()):
+            for early in same:
                 yield early.row, f"{SEQ} {seq}", f"{SEQ} {self.turn} of {self.name}"
         for packet, needs in self.process.needs():
             if not packet.control:
@@ -231,7 +280,7 @@ class Member:
     def saved(self) -> tuple[Any, ...]:
         """All of it as a plain value."""
         rows = tuple(sorted((*name, *row) for name, row in self.rows.items()))
-        early = tuple(sorted((seq, *each.row, each.data) for seq, each in self.early.items()))
+        early = tuple(sorted(each for seq, same in self.early.items() for each in _saved(seq, same)))
         return (self.process.snapshot(), self.index, self.turn, rows, early)
 
     @classmethod
@@ -242,7 +291,10 @@ class Member:
             snapshot, member.index, member.turn, rows, early = saved
             member.process = member.process.restored(snapshot)
             member.rows = {(s, n, o, x): Row(place, arrival) for s, n, o, x, place, arrival in rows}
-            member.early = {seq: Early(Row(place, at), data) for seq, place, at, data in early}
+            for seq, place, at, data in early:
+                same = member.early.setdefault(seq, [])
+                if data and all(each.data != data for each in same):
+                    same.append(Early(Row(place, at), data))
             sound = member.saved() == saved and member.rows.keys() == set(map(_name, member.process.held()))
         except (CausetError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
             sound = False
@@ -254,9 +306,13 @@ class Member:
         """Rows have moved: old place → new place."""
         self.rows = {name: row._replace(place=places[row.place]) for name, row in self.rows.items()}
         self.early = {
-            seq: each._replace(row=each.row._replace(place=places[each.row.place])) if each.data else each
-            for seq, each in self.early.items()
+            seq: [each._replace(row=each.row._replace(place=places[each.row.place])) for each in same]
+            for seq, same in self.early.items()
         }
+
+
+def _saved(seq: int, same: Sequence[Early]) -> list[tuple[int, int, int, bytes]]:
+    return [(seq, *each.row, each.data) for each in same] or [(seq, 0, 0, b"")]
 
 
 def _name(packet: Packet) -> Name:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,16 +30,16 @@ class Route:
 
     def _cut(self, table: pa.Table) -> pa.RecordBatch:
         count = table.num_rows
-        rows, receiver, unread = self._routed(table)
+        rows, receiver, unread, unread_by = self._routed(table)
         if not len(rows):
-            return packed_batch([0], None, [None], count, 0, unread)
+            return packed_batch([0], None, [None], count, 0, unread, unread_by)
         copies = table.take(pa.array(rows)).append_column(RECEIVER, receiver)
         where, blobs = cut(copies, buckets_of(receiver.fill_null(""), self.settings.buckets))
-        return packed_batch(where, None, blobs, count, len(rows) + unread - count, unread)
+        return packed_batch(where, None, blobs, count, len(rows) + unread - count, unread, unread_by)
 
-    def _routed(self, table: pa.Table) -> tuple[Array, pa.Array, int]:
-        """The rows that go on, each with its reader, or null where its groups cannot be read; and how many
-        have no reader."""
+    def _routed(self, table: pa.Table) -> tuple[Array, pa.Array, int, Counter[str]]:
+        """The rows that go on, each with its reader, or null where its groups cannot be read; how many have
+        no reader, and how many of these each of their groups has."""
         numbers = numbers_of(table, self.settings)
         assert numbers.group is not None
         count = table.num_rows
@@ -64,9 +65,14 @@ class Route:
         rows, reader = np.divmod(pairs, max(len(names), 1))
         read = np.zeros(count, np.bool_)
         read[rows] = True
-        unread = int((~read & ~odd).sum())
+        unread = ~read & ~odd
+        unread_by: Counter[str] = Counter()
+        if unread.any():
+            alone = np.bincount(group[unread[owner]], minlength=len(lists))
+            for name, messages in zip(coded.dictionary.to_pylist(), alone.tolist(), strict=True):
+                unread_by[plain(name)] += messages
         aside = np.flatnonzero(odd)
         rows, reader = np.append(rows, aside), np.append(reader, np.full(len(aside), len(names)))
         receiver = pa.array([*names, None], pa.string()).take(pa.array(reader))
         order = np.argsort(rows, kind="stable")
-        return rows[order], receiver.take(pa.array(order)), unread
+        return rows[order], receiver.take(pa.array(order)), int(unread.sum()), +unread_by
