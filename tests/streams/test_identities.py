@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -119,6 +120,28 @@ def test_numbers_that_are_used_again_are_conflicts_in_plain_python() -> None:
             refused.append(str(error))
         delivery.take(0)
     assert refused == [f"anna:{number} is the number of another message" for number in (1, 2, 3)]
+
+
+def test_a_journal_that_was_restored_from_a_backup_makes_conflicts_until_its_numbers_are_new(
+    tmp_path: Path,
+) -> None:
+    file, backup = tmp_path / "shop.journal", tmp_path / "backup"
+    with Stamper("shop", file=file) as shop:
+        sent = [shop.stamp("1")]
+        shutil.copy(file, backup)
+        sent += [shop.stamp("2"), shop.stamp("3")]
+    shutil.copy(backup, file)
+    with Stamper("shop", file=file) as shop:
+        sent += [shop.stamp(text) for text in ("another 2", "another 3", "4")]
+    delivery: Delivery[str] = Delivery("wait")
+    got, refused = [], []
+    for message in sent:
+        try:
+            delivery.offer(process_of(message), sequence_of(message), {}, message["data"], 0)
+        except Conflict:
+            refused.append(message["data"])
+        got += [each.payload for each in delivery.take(0)]
+    assert (got, refused) == (["1", "2", "3", "4"], ["another 2", "another 3"])
 
 
 def test_numbers_that_are_used_again_are_conflicts_on_spark(tmp_path: Path, spark: SparkSession) -> None:
