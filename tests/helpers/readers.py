@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import random
 import struct
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from causet.delivery import Delivered
 from causet.kernels.streams.holding import Holding
 from causet.readers import ALL, readers_of
 from causet.spark.streams import bucket
@@ -27,7 +29,7 @@ from causet.spark.streams.messages.settings import Settings
 from causet.spark.streams.pack import from_blob, to_blob
 from causet.spark.streams.parquet import buckets_of
 from causet.spark.streams.state import SEGMENT_BITS, Segments
-from tests.helpers.grouped import Sent, due, execution, shuffled
+from tests.helpers.grouped import Sent, check_statuses, due, execution, shuffled
 from tests.helpers.holding import InMemory
 
 Row = dict[str, Any]
@@ -339,6 +341,62 @@ class Executions:
             assert all(places[c] < at for name, at in places.items() for c in pasts[name] & places.keys())
             wanted += len(must)
         return wanted
+
+    def in_turn(self) -> list[list[Sent]]:
+        """The first message of each execution, then the second of each, and so on."""
+        mine: dict[str, list[Sent]] = defaultdict(list)
+        for each in self.messages:
+            mine[each.name.partition("/")[0]].append(each)
+        return [[each for each in some if each is not None] for some in zip_longest(*mine.values())]
+
+    def check_ended(self, left: Sequence[Row], diverted: Sequence[Row], policy: str) -> Counter[str]:
+        """What each reader has when patience is over for all that came: how often there is which status.
+
+        With `divert`, it has what is due, and the rest is diverted. With `flag` it has all that came for it;
+        flagged is what waits itself, by its stamp, for something that never came.
+        """
+        came = {each.name for each in self.messages}
+        got: dict[str, list[Row]] = defaultdict(list)
+        aside: dict[str, list[Row]] = defaultdict(list)
+        for each in sorted(left, key=lambda each: each["index"]):
+            got[each["receiver"]].append(each)
+        for each in diverted:
+            assert each.get("problem") is None
+            aside[each["receiver"]].append(each)
+        assert got.keys() | aside.keys() <= self.readers.keys()
+        found: Counter[str] = Counter()
+        for reader, reads in self.readers.items():
+            made = self.made[int(reader.partition("/")[0])]
+            rows = [*got[reader], *aside[reader]]
+            mine = {each.name for each in made if set(each.stamped[1]) & set(reads)} & came
+            assert {each["id"] for each in rows} == mine and len(rows) == len(mine)
+            if policy == "divert":
+                assert {each["id"] for each in got[reader]} == due(made, came, reads)
+            else:
+                assert not aside[reader]
+                flagged = {each["id"] for each in rows if each["status"] == "flagged"}
+                assert flagged == {e.name for e in made if e.name in mine and _lacks(made, e, reads, came)}
+            left_rows = [
+                Delivered("", 0, each["id"], each.get("index"), each["status"], 0.0, each["missing"])
+                for each in rows
+            ]
+            check_statuses(left_rows, made, reads, policy, 0)
+            found.update(each["status"] for each in rows)
+        return found
+
+
+def _lacks(made: Sequence[Sent], sent: Sent, reads: Collection[str], came: Collection[str]) -> bool:
+    """Whether the stamp names something for a reader of these groups that never came; or the message before
+    it in one of its groups did not."""
+    here = {
+        (each.stamped[0], group, number): each.name
+        for each in made
+        for group, number in each.stamped[1].items()
+    }
+    process, numbers, past, _ = sent.stamped
+    needs = [(process, group, number - 1) for group, number in numbers.items() if number > 1]
+    needs += [(name, group, number) for group, entries in past.items() for name, number in entries.items()]
+    return any(here[need] not in came for need in needs if need[1] in reads)
 
 
 def _within(sent: Sent, number: int) -> Sent:

@@ -293,6 +293,50 @@ def test_of_a_thousand_executions_every_reader_gets_what_is_due(tmp_path: Path, 
     assert second["books"]["balance"] and second["books"]["copies"] > 1000 and second["unread"] > 100
 
 
+@pytest.mark.soak
+def test_with_a_row_of_each_execution_per_batch_every_reader_gets_what_is_due(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """Executions share no process, group or reader: for each of them a batch has one row."""
+    made = Executions(4, 1000)
+    turns = made.in_turn()
+    readers = tmp_path / "readers.json"
+    readers.write_text(json.dumps(made.readers))
+    places = (tmp_path / "in", tmp_path / "out", "--readers", readers)
+    asked = ("deliver", *places, "--missing", "wait", "--files-per-batch", 1, "--buckets", 4, "--json")
+    delivered = count = 0
+    for some in (turns[:7], turns[7:20], turns[20:]):
+        came = [each for turn in turns[: count + len(some)] for each in turn]
+        for number, turn in enumerate(some, count):
+            write_batches(tmp_path / "in", turn, len(turn), first=number)
+        count += len(some)
+        found = json.loads(causet(*asked, *LOCAL))
+        delivered += found["delivered"]
+        assert made.check(rows_in(tmp_path / "out"), came) == delivered and found["books"]["balance"]
+    assert delivered > 10_000
+
+
+@pytest.mark.parametrize("policy", ["flag", "divert"])
+def test_causes_that_never_come_are_flagged_or_diverted_for_each_reader_by_itself(
+    tmp_path: Path, spark: SparkSession, policy: str
+) -> None:
+    """Some messages are lost, some come twice; readers overlap. What they must have is known from the
+    executions."""
+    made = Executions(3, 40)
+    readers = tmp_path / "readers.json"
+    readers.write_text(json.dumps(made.readers))
+    write_batches(tmp_path / "in", made.messages, -(-len(made.messages) // 3))
+    places = (tmp_path / "in", tmp_path / "out", "--readers", readers, "--buckets", 3)
+    asked = ("deliver", *places, "--missing", policy, "--patience", "1h", "--files-per-batch", 1, "--json")
+    found = json.loads(causet(*asked, *LOCAL))
+    diverted = tmp_path / "out-diverted"
+    aside = rows_in(diverted) if diverted.exists() else []
+    statuses = made.check_ended(rows_in(tmp_path / "out"), aside, policy)
+    other = "flagged" if policy == "flag" else "diverted"
+    assert statuses.keys() == {"delivered", other} and min(statuses.values()) > 30
+    assert {name: found[name] for name in statuses} == statuses and found["held"] == 0
+
+
 def test_groups_that_readers_and_messages_do_not_share_are_named_at_the_end(tmp_path: Path) -> None:
     """In three runs of one checkpoint. What is unread is counted by groups, run by run; what was seen once is
     never unseen again, though it was held or had a priority."""
