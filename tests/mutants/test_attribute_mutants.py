@@ -28,7 +28,7 @@ MODULES = (
     "beginnings.now",
     "streams.bucket",
 )
-SEEDS = 30
+SEEDS = 12
 RULES = [
     getattr(test_attributes, name)
     for name in vars(test_attributes)

@@ -375,14 +375,14 @@ MUTANTS = [
     ),
     mutant(
         "messages.routes",
-        "unread = int((~read & ~odd).sum())",
-        "unread = 0",
+        "unread = ~read & ~odd",
+        "unread = read & ~read",
         "messages without a reader are counted",
     ),
     mutant(
         "messages.routes",
-        "len(rows) + unread - count, unread)",
-        "len(rows) - count, unread)",
+        "len(rows) + unread - count, unread, unread_by)",
+        "len(rows) - count, unread, unread_by)",
         "copies are counted",
     ),
     mutant(

@@ -337,6 +337,7 @@ def test_causes_that_never_come_are_flagged_or_diverted_for_each_reader_by_itsel
     assert {name: found[name] for name in statuses} == statuses and found["held"] == 0
 
 
+@pytest.mark.jvm
 def test_groups_that_readers_and_messages_do_not_share_are_named_at_the_end(tmp_path: Path) -> None:
     """In three runs of one checkpoint. What is unread is counted by groups, run by run; what was seen once is
     never unseen again, though it was held or had a priority."""

@@ -76,6 +76,13 @@ def _files_below(path: Path) -> Iterator[Path]:
                 raise BadInput(f"{link} is a link to a folder that it is in itself; remove it")
 
 
+def check_names(source: object) -> None:
+    """Spark's listing of a folder ends at a name with a colon, and does not say which: BadInput names it."""
+    for _, file in inputs(source) if isinstance(source, Path) and source.is_dir() else ():
+        if ":" in file.name:
+            raise BadInput(f"{file}: Spark reads no file with a colon in its name; rename it")
+
+
 def _is_hidden(file: Path, path: Path) -> bool:
     """Whether Spark leaves out this file of a folder; `_day=1` gives the value of a column."""
     return any(

@@ -32,8 +32,8 @@ from causet.spark.streams.file_source import (
     arriving_files,
     await_form,
     check_messages,
+    check_names,
     has_columns_in_names,
-    inputs,
     schema_from,
     schema_of,
     schema_text,
@@ -321,7 +321,7 @@ class Runs:
                 return
             except Exception as error:
                 planned = None
-                self._check_names()
+                check_names(self.query.source)
                 batch = query.kept.pending()
                 if batch is None:
                     raise
@@ -371,13 +371,6 @@ class Runs:
             for file in kept.files_of(batch):
                 if str(file) not in known:
                     check_columns(file, query.schema.names)
-
-    def _check_names(self) -> None:
-        """Spark's listing of a folder ends at a name with a colon, and does not say which."""
-        source = self.query.source
-        for _, file in inputs(source) if isinstance(source, Path) and source.is_dir() else ():
-            if ":" in file.name:
-                raise BadInput(f"{file}: Spark reads no file with a colon in its name; rename it")
 
     def _judge(self, error: Exception, batch: int, settings: Mapping[str, Any]) -> None:
         """Write down which files of a batch cannot be read, if that is why it failed; else it fails for
