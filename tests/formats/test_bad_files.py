@@ -183,6 +183,7 @@ def test_a_column_called_malformed_is_kept_under_another_name(spark: SparkSessio
         "causalpriority": None,
         "causalscope": None,
         "causalbypass": None,
+        "causalcut": None,
         "malformed": None,
         FAULT: None,
     }

@@ -201,9 +201,15 @@ MUTANTS = [
         ),
         ("verdicts", "parquet", " or _width(found) > _width(wanted)", "", "no column gets wider"),
         ("verdicts", "parquet", "_kind(found) != _kind(wanted) or ", "", "no column changes its kind"),
-        ("files", "file_source", 'part.startswith(".") or ', "", "a dot hides"),
-        ("files", "file_source", ' and "=" not in part', "", "a column in a name is not hidden"),
-        ("files", "file_source", "file.relative_to(path).parts\n", "[file.name]\n", "folders hide"),
+        ("files", "file_source", 'name.startswith(".") or ', "", "a dot hides"),
+        ("files", "file_source", ' and "=" not in name', "", "a column in a name is not hidden"),
+        (
+            "files",
+            "file_source",
+            "folders[:] = [each for each in folders if not _is_hidden(each)]",
+            "pass",
+            "folders hide",
+        ),
         (
             "files",
             "file_source",

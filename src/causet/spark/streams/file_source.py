@@ -60,16 +60,16 @@ def inputs(path: Path) -> list[tuple[str, Path]]:
         (form, file)
         for file in files
         for form, names in (("jsonl", JSON_NAMES), ("parquet", PARQUET_NAMES))
-        if file.name.endswith(names) and not _is_hidden(file, path) and file.is_file()
+        if file.name.endswith(names) and file.is_file()
     ]
 
 
 def _files_below(path: Path) -> Iterator[Path]:
-    """The files below a folder, and below folders that links there lead to."""
+    """The files below a folder, and below folders that links there lead to, without hidden ones."""
     for name, folders, names in os.walk(path, followlinks=True):
         folder = Path(name)
-        yield from (folder / each for each in names)
-        folders[:] = [each for each in folders if not _is_hidden(folder / each, path)]
+        yield from (folder / each for each in names if not _is_hidden(each))
+        folders[:] = [each for each in folders if not _is_hidden(each)]
         for link in (folder / each for each in folders if (folder / each).is_symlink()):
             above = (each.resolve() for each in link.parents if each.is_relative_to(path))
             if any(each.is_relative_to(link.resolve()) for each in above):
@@ -83,12 +83,9 @@ def check_names(source: object) -> None:
             raise BadInput(f"{file}: Spark reads no file with a colon in its name; rename it")
 
 
-def _is_hidden(file: Path, path: Path) -> bool:
-    """Whether Spark leaves out this file of a folder; `_day=1` gives the value of a column."""
-    return any(
-        part.startswith(".") or (part.startswith("_") and "=" not in part)
-        for part in file.relative_to(path).parts
-    )
+def _is_hidden(name: str) -> bool:
+    """Whether Spark leaves out a file or folder of this name; `_day=1` gives the value of a column."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def form_of(path: Path) -> str | None:
