@@ -4,6 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
+# Without bytecode, each of the many processes that tests start would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 TESTS  := $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test quick lint bench soak docs clean

@@ -17,9 +17,10 @@ from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
+from pyspark.sql import SparkSession
 
 from causet import Stamper
-from causet.check.oracle import causal_pasts
+from causet.check.oracle import causal_pasts, judge
 from causet.cli import cli
 from causet.formats.trace import read_trace, write_trace
 from causet.live import shop
@@ -28,6 +29,7 @@ from causet.live.shop import READERS, SKEWS, Envelope, Services, Shop
 from causet.model import Event
 from tests.helpers.commands import LOCAL
 from tests.helpers.commands import causet_alone as run_causet
+from tests.helpers.pages import data_of
 from tests.helpers.readers import Served
 from tests.helpers.sessions import shared_spark
 
@@ -164,18 +166,20 @@ def _renumbered(events: Sequence[Event]) -> list[Event]:
     return made
 
 
-@pytest.mark.jvm
-def test_the_chain_of_the_demonstration_runs_through_groups_that_its_reader_does_not_read(
-    tmp_path: Path,
+def test_the_demonstration_ends_with_a_page_and_a_chain_through_groups_that_its_reader_does_not_read(
+    spark: SparkSession, bare: Path, tmp_path: Path
 ) -> None:
-    """By the trace alone: each link is in the past of the next, the reader gets both ends, in this order, and
-    without what it does not get, one would not follow the other."""
-    trace = tmp_path / "run.jsonl"
-    told = json.loads(
-        run_causet("demo", "--orders", 12, "-o", tmp_path / "demo.html", "--trace", trace, "--json", *LOCAL)
-    )
-    assert verified(trace)["status"] == told["status"] == "valid"
+    """On a machine with Python only. By the trace alone: each link of the chain is in the past of the next,
+    the reader gets both ends, in this order, and without what it does not get, one would not follow the
+    other."""
+    trace, page = tmp_path / "run.jsonl", tmp_path / "demo.html"
+    told = json.loads(run_causet("demo", "--orders", 12, "-o", page, "--trace", trace, "--json", *LOCAL))
+    assert told["messages"] >= 48 and told["deliveries"] > told["messages"]
+    assert told["effects_before_causes"]["causet"] == 0 < told["effects_before_causes"]["time"]
     events = read_trace(trace)
+    assert verified(trace)["status"] == told["status"] == judge(events).status == "valid"
+    (execution,) = data_of(page.read_text(encoding="utf-8"))["executions"]
+    assert execution["verdict"]["status"] == "valid"
     pasts = causal_pasts(events)
     chain = told["chain"]
     assert len(chain) > 2 and all(a in pasts[b] for a, b in pairwise(chain))

@@ -6,14 +6,11 @@ the exit code.
 
 from __future__ import annotations
 
-import base64
 import json
 import re
-import zlib
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -32,6 +29,7 @@ from causet.view.narrow import Selection
 from causet.view.page import judged_drawing, page
 from causet.view.payload import Drawing
 from tests.helpers.browser import opened, running_browser
+from tests.helpers.pages import data_of
 from tests.helpers.places import ROOT
 
 GREEN, RED, AMBER, GREY = "good", "bad", "open", "plain"
@@ -64,16 +62,6 @@ TOO_EARLY = [
     Event("q", 1, "deliver", message="b"),
     Event("q", 2, "deliver", message="a"),
 ]
-
-
-def data_of(text: str) -> dict[str, Any]:
-    """The header of a page, by the layout of its data."""
-    encoded = re.search(r'id="causet-data"[^>]*>([^<]+)<', text)
-    assert encoded is not None
-    raw = zlib.decompress(base64.b64decode(encoded[1]))
-    size = int.from_bytes(raw[:4], "little")
-    found: dict[str, Any] = json.loads(raw[4 : 4 + size])
-    return found
 
 
 def called(*words: object) -> tuple[int, str]:

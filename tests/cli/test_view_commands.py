@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 import shlex
 import signal
 import subprocess
 import time
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +17,9 @@ from click.testing import CliRunner, Result
 
 import causet
 from causet import Stamper
-from causet.check.oracle import judge
 from causet.cli import cli
 from causet.errors import BadInput, CausetError, printable
-from causet.formats.trace import read_trace, write_trace
+from causet.formats.trace import write_trace
 from causet.live.aftermath import Run
 from causet.model import Event
 from causet.view.page import judged_drawing
@@ -30,6 +27,7 @@ from causet.view.payload import Drawing, fault_of
 from causet.view.report import Figure, Report, bars, heat
 from tests.helpers.commands import CAUSET, LOCAL, processes_below
 from tests.helpers.commands import causet_alone as run_causet
+from tests.helpers.pages import data_of
 from tests.helpers.readers import Served
 from tests.helpers.sessions import shared_spark
 from tests.helpers.talk import TALK
@@ -37,16 +35,6 @@ from tests.helpers.talk import TALK
 
 def called(*arguments: object) -> Result:
     return CliRunner().invoke(cli, [str(each) for each in arguments], standalone_mode=False)
-
-
-def data_of(page: str) -> dict[str, Any]:
-    """The header of a page's data, read as its script reads it."""
-    begin = page.index('id="causet-data"')
-    text = page[page.index(">", begin) + 1 : page.index("</script>", begin)]
-    raw = zlib.decompress(base64.b64decode(text))
-    length = int.from_bytes(raw[:4], "little")
-    found: dict[str, Any] = json.loads(raw[4 : 4 + length])
-    return found
 
 
 @pytest.fixture
@@ -268,20 +256,6 @@ def test_a_story_of_one_stamper_per_service_is_valid_and_of_one_per_domain_is_no
         ("accounts", "payment", "order"),
         ("desk", "receipt", "order"),
     }
-
-
-def test_the_demonstration_ends_with_a_page_on_a_machine_with_python_only(bare: Path, tmp_path: Path) -> None:
-    """No Java is on the PATH."""
-    trace = tmp_path / "run.jsonl"
-    told = json.loads(
-        run_causet("demo", "--orders", 6, "-o", tmp_path / "demo.html", "--trace", trace, "--json", *LOCAL)
-    )
-    assert told["messages"] >= 24 and told["deliveries"] > told["messages"]
-    assert told["effects_before_causes"]["causet"] == 0 < told["effects_before_causes"]["time"]
-    assert judge(read_trace(trace)).status == told["status"] == "valid"
-    header = data_of((tmp_path / "demo.html").read_text(encoding="utf-8"))
-    (execution,) = header["executions"]
-    assert execution["verdict"]["status"] == "valid"
 
 
 @pytest.mark.jvm

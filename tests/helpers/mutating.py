@@ -6,8 +6,9 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
 import causet
@@ -24,6 +25,7 @@ class Change(NamedTuple):
     becomes: str
 
 
+@cache
 def place_of(module: str) -> str:
     """The full name of a module below `causet`, from its room and name, so that it can move."""
     wanted = tuple(module.split("."))
@@ -32,6 +34,7 @@ def place_of(module: str) -> str:
     return ".".join(found[0])
 
 
+@cache
 def source_of(module: str) -> str:
     return HOME.joinpath(*place_of(module).split(".")).with_suffix(".py").read_text()
 
@@ -41,23 +44,29 @@ def modules(change: Change | None, names: Sequence[str]) -> Iterator[dict[str, A
     """These modules anew, in plain Python, one of them changed; in the order in which they need each other.
     All others are used as they are."""
     made: dict[str, Any] = {}
-    places = {name: place_of(name) for name in names}
     try:
-        for name, place in places.items():
-            source = source_of(name)
-            if change is not None and change.module == name:
-                assert source.count(change.line) == 1, change
-                source = source.replace(change.line, change.becomes)
-            source = re.sub(r"@njit\(.*\)\n", "", source)
-            for other in places.values():
-                source = source.replace(f"from causet.{other} import", f"from mutant.{other} import")
-            module = _module(f"mutant.{place}")
-            exec(compile(source, f"{name} (changed)", "exec"), module.__dict__)
+        for name in names:
+            module = _module(f"mutant.{place_of(name)}")
+            changed = change if change is not None and change.module == name else None
+            exec(_compiled(name, changed, tuple(names)), module.__dict__)
             made[name] = module
         yield made
     finally:
         for name in [name for name in sys.modules if name.partition(".")[0] == "mutant"]:
             del sys.modules[name]
+
+
+@cache
+def _compiled(name: str, change: Change | None, names: tuple[str, ...]) -> CodeType:
+    """The code of a module, maybe changed, which imports these modules as they are made anew."""
+    source = source_of(name)
+    if change is not None:
+        assert source.count(change.line) == 1, change
+        source = source.replace(change.line, change.becomes)
+    source = re.sub(r"@njit\(.*\)\n", "", source)
+    for other in map(place_of, names):
+        source = source.replace(f"from causet.{other} import", f"from mutant.{other} import")
+    return compile(source, f"{name} (changed)", "exec")
 
 
 def _module(name: str) -> ModuleType:

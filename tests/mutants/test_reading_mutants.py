@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -44,11 +45,16 @@ def refusal(made: dict[str, Any], folder: Path) -> str | None:
     return None
 
 
+@cache
+def many_lines() -> bytes:
+    """More than is read of a file at a time, compressed."""
+    return gzip.compress(b"".join(b"%d\n" % (number * 7919) for number in range(2_000_000)))
+
+
 def check_verdicts(made: dict[str, Any], folder: Path, spark: SparkSession | None) -> None:
     home = Path(mkdtemp(dir=folder))
-    lines = gzip.compress(b"".join(b"%d\n" % (number * 7919) for number in range(2_000_000)))
-    (home / "cut.gz").write_bytes(lines[:-20])
-    (home / "whole.gz").write_bytes(lines)
+    (home / "cut.gz").write_bytes(many_lines()[:-20])
+    (home / "whole.gz").write_bytes(many_lines())
     (home / "text.gz").write_bytes(b"text")
     (home / "bad.jsonl").write_bytes(b"\x00")
     names = ("cut.gz", "whole.gz", "text.gz", "bad.jsonl", "gone.gz")

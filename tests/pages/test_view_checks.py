@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import re
-import zlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,6 +16,7 @@ from causet.errors import BadInput
 from causet.formats.trace import to_json
 from causet.model import Event
 from causet.spark import causal_order
+from tests.helpers.pages import data_of
 
 SEND = Event("p", 1, "send", message="a", to=("q",))
 DELIVER = Event("q", 1, "deliver", message="a")
@@ -78,14 +76,6 @@ def as_spark(spark: SparkSession, events: list[Event]) -> Any:
     )
 
 
-def header_of(text: str) -> dict[str, Any]:
-    encoded = re.search(r'id="causet-data"[^>]*>([^<]+)<', text)
-    assert encoded is not None
-    raw = zlib.decompress(base64.b64decode(encoded[1]))
-    found: dict[str, Any] = json.loads(raw[4 : 4 + int.from_bytes(raw[:4], "little")])
-    return found
-
-
 @pytest.mark.parametrize("sentence", REFUSED)
 def test_causal_order_refuses_this_with_this_sentence(spark: SparkSession, sentence: str) -> None:
     with pytest.raises(BadInput) as refused:
@@ -111,7 +101,7 @@ def test_view_refuses_it_with_the_same_sentence(sentence: str, form: Any, tmp_pa
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_of_the_log_are_counted_and_shown(fault: str, form: Any, tmp_path: Path) -> None:
     shown = causet.view(form(FAULTS[fault], tmp_path))
-    verdict = header_of(shown.page)["executions"][0]["verdict"]
+    verdict = data_of(shown.page)["executions"][0]["verdict"]
     assert verdict["status"] == "unknown"
     assert f"Not judged: {fault}." in verdict["sentence"]
     assert f"Not judged: {fault}." in repr(shown)
@@ -145,7 +135,7 @@ def test_part_of_a_data_frame_is_not_judged(spark: SparkSession) -> None:
         spark, [Event("a", 1, "deliver", message="m"), Event("b", 1, "send", message="m", to=("a",))]
     )
     shown = causet.view(frame, most=1)
-    execution = header_of(shown.page)["executions"][0]
+    execution = data_of(shown.page)["executions"][0]
     assert (execution["verdict"]["status"], execution["found"]) == ("unjudged", None)
     assert execution["verdict"]["sentence"] == "Not judged: only the first 1 rows of the DataFrame are drawn."
     assert causet.view(frame).summary.endswith("Every process delivered in causal order.")
