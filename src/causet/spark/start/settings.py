@@ -59,10 +59,15 @@ LATER = (
 """Ten times the JVM's usual thresholds for optimising a method. Start-up code runs only a few times, and
 optimising it kept one core busy; the methods of a job reach these thresholds within a second."""
 BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:CICompilerCount=1")
-LITTLE_WORK = {"spark.sql.shuffle.partitions": "2", "spark.buffer.pageSize": "1m"}
+LITTLE_WORK = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.buffer.pageSize": "1m",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
 """For small inputs: no optimising at all, since code for jobs of a few seconds takes longer to compile than
-to run; no tasks without work; and small pages, since every sort and every broadcast table, however small,
-fills a page of its own with zeros: 64 MB, as Spark chooses them."""
+to run; no tasks without work; small pages, since every sort and every broadcast table, however small, fills a
+page of its own with zeros: 64 MB, as Spark chooses them; and no line of our code noted in the JVM with every
+column, which takes as many calls as making the columns does."""
 
 CHECKPOINTS = {
     "spark.sql.streaming.checkpointFileManagerClass": (
