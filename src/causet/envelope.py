@@ -316,13 +316,15 @@ def _parsed(name: str, text: object) -> object:
     """JSON in which no name stands twice."""
     try:
         if isinstance(text, str):
-            return json.loads(text, object_pairs_hook=_once)
+            return json.loads(text, object_pairs_hook=once)
     except (ValueError, RecursionError):
         pass
     raise BadStamp(f"{name} must be JSON text, not {quote(text)}")
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; ValueError if a name stands there twice: readers of JSON keep one of the two, and
+    not all the same one."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError
@@ -331,13 +333,8 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def deps_of(envelope: Mapping[str, Any]) -> dict[str, int]:
     """The causes that an envelope without `causalnumbers` names; BadStamp if they cannot be read."""
-    text = envelope.get("causaldeps", "{}")
-    if not isinstance(text, str):
-        raise BadStamp(f"causaldeps must be JSON text, not {quote(text)}")
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        raise BadStamp(f"causaldeps must be JSON text, not {quote(text)}") from None
+    text = envelope.get(DEPS, "{}")
+    found = _parsed(DEPS, text)
     if not isinstance(found, dict) or len(found) > MOST_DEPS:
         raise BadStamp(f"causaldeps must be a map of up to {MOST_DEPS:,} processes, not {quote(text)}")
     for process, number in found.items():
