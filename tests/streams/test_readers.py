@@ -255,6 +255,10 @@ def test_readers_are_named_once_and_read_each_group_once() -> None:
         ({"r": ["a", "a"]}, 'reader "r" has the group "a" twice'),
         ({"r": [""]}, 'reader "r": the name of a group must be text, not ""'),
         ({"r": [7]}, 'reader "r": the name of a group must be text, not 7'),
+        (
+            {"r": ["a\x1f2"]},
+            r'reader "r": the name of a group cannot have the character U\+001F, as "a\\u001f2" has',
+        ),
         ({"r": "a"}, 'reader "r" must have a list of groups, not "a"'),
         ({"": ["a"]}, 'a reader must have a name that is text, not ""'),
         ("every", 'readers must be "each", or a map from each reader to its groups, not "every"'),
