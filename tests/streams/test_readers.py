@@ -130,6 +130,31 @@ def test_what_names_itself_or_is_too_far_in_one_of_its_groups_is_refused_whole(o
     assert [each["id"] for each in served.step([envelope("fine", "p", {"a": 1, "b": 1})], 1)] == ["fine"]
 
 
+def test_what_names_itself_in_a_group_is_refused_for_readers_of_its_other_groups_too(of: Any = None) -> None:
+    """It is no message, whoever reads it. What names only earlier ones of its process is one."""
+    served = Served({"r": ["a"], "s": ["b"], "t": ["a", "b", "c"]}, made=of)
+    fine = envelope("fine", "p", {"a": 1, "b": 1}, {"c": {"p": 1}, "d": {"p": 9}})
+    after = envelope("after", "p", {"b": 2, "a": 2}, {"b": {"p": 1}, "a": {"p": 1, "q": 2}})
+    odd = [
+        envelope("itself", "q", {"a": 1, "b": 1}, {"b": {"q": 1}}),
+        envelope("later", "q", {"a": 1, "b": 2}, {"a": {"p": 2}, "b": {"p": 2, "q": 3}}, causalpriority="2"),
+        envelope("unread", "q", {"a": 1, "e": 2}, {"e": {"q": 2}}),
+    ]
+    odd[1]["causaldeps"] = odd[1]["causaldeps"].replace('"b"', '"b\\u001f2"')
+    left = served.step([*odd, after, fine, envelope("one", "p", {"c": 1})], 0)
+    refused = {(each["id"], each["receiver"]) for each in left if each["status"] == "diverted"}
+    assert {each["problem"] for each in left if each["status"] == "diverted"} == {
+        "depends on itself or on a later message of its source"
+    }
+    assert refused == {
+        *(("itself", reader) for reader in "rst"),
+        *(("later", reader) for reader in "rst"),
+        *(("unread", reader) for reader in "rt"),
+    }
+    got = [(each["receiver"], each["id"]) for each in left if each["status"] == "delivered"]
+    assert sorted(got) == [("r", "fine"), ("s", "after"), ("s", "fine"), ("t", "fine"), ("t", "one")]
+
+
 WHOLE = "is not a whole number between -2147483648 and 2147483647"
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"causalnumbers": "{"}, "has causalnumbers that cannot be read"),
