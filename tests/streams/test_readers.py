@@ -119,15 +119,17 @@ def test_one_number_for_two_messages_is_a_conflict_in_whatever_group(of: Any = N
 
 
 def test_what_names_itself_or_is_too_far_in_one_of_its_groups_is_refused_whole(of: Any = None) -> None:
-    served = Served({"r": ["a", "b"]}, made=of)
-    selfish = envelope("selfish", "p", {"a": 1, "b": 1}, {"b": {"p": 1}})
-    far = envelope("far", "p", {"a": 1, "b": 10**9 + 1})
-    left = served.step([selfish, far], 0)
-    assert [each["problem"] for each in left] == [
-        "depends on itself or on a later message of its source",
-        "has a number more than 1,000,000,000 above the others of its source",
-    ]
-    assert [each["id"] for each in served.step([envelope("fine", "p", {"a": 1, "b": 1})], 1)] == ["fine"]
+    for readers in ({"r": ["a", "b"]}, None):
+        served = Served(readers, made=of)
+        selfish = envelope("selfish", "p", {"a": 1, "b": 1}, {"b": {"p": 1}})
+        far = envelope("far", "p", {"a": 1, "b": 10**9 + 1})
+        left = served.step([selfish, far], 0)
+        assert [each["problem"] for each in left] == [
+            "depends on itself or on a later message of its source",
+            "has a number more than 1,000,000,000 above the others of its source",
+        ]
+        left = served.step([envelope("fine", "p", {"a": 1, "b": 1})], 1)
+        assert [each["id"] for each in left] == ["fine"]
 
 
 def test_what_names_itself_in_a_group_is_refused_for_readers_of_its_other_groups_too(of: Any = None) -> None:
