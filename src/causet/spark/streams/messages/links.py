@@ -266,7 +266,7 @@ def _differ(one: Lists, other: Lists) -> Array:
 
 
 def causes_of(table: pa.Table, settings: Settings) -> Causes:
-    """The causes of rows, whoever reads them."""
+    """The causes of rows, for all readers."""
     if settings.parent is not None:
         begin, name, number, bad = read_parents(in_one_piece(table.column(settings.parent)))
         return Causes(begin, None, name, number, bad)
