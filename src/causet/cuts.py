@@ -37,7 +37,7 @@ from causet.errors import BadInput, BadStamp, quote
 from causet.files import read_whole, replacing, text_of, unwritable
 
 if TYPE_CHECKING:
-    from causet.readers import Given
+    from causet.readers import Given, Readers
 
 try:
     import fcntl
@@ -189,20 +189,16 @@ class Cuts:
 
     def _delivered_by_all(self) -> Entries:
         """What all readers of a group have delivered of it."""
-        from causet.readers import readers_of
-
         queries = []
         for about in sorted((self.place / "queries").glob("*/about.json")):
-            found = _object(about)
-            try:
-                readers = readers_of(found.get("readers"))
-            except BadInput as error:
-                raise BadInput(f"{about}: {error}") from None
-            told: Told = {}
-            for path in about.parent.glob("*.json"):
-                if path != about:
-                    told |= self._told(path)
-            queries.append((readers, told))
+            with _unless_removed(about):
+                readers = self._readers_in(about)
+                told: Told = {}
+                for path in about.parent.glob("*.json"):
+                    if path != about:
+                        with _unless_removed(path):
+                            told |= self._told(path)
+                queries.append((readers, told))
         every = {group for _, told in queries for groups in told.values() for group in groups}
         found_by_all: Entries = {}
         for name in every:
@@ -221,6 +217,16 @@ class Cuts:
                 found_by_all[name] = {process: number for process, number in least.items() if number}
         return {group: entries for group, entries in found_by_all.items() if entries}
 
+    def _readers_in(self, about: Path) -> Readers:
+        """The readers of a query."""
+        from causet.readers import readers_of
+
+        found = _object(about)
+        try:
+            return readers_of(found.get("readers"))
+        except BadInput as error:
+            raise BadInput(f"{about}: {error}") from None
+
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """One query at a time."""
@@ -233,6 +239,17 @@ class Cuts:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+
+@contextmanager
+def _unless_removed(path: Path) -> Iterator[None]:
+    """A file that goes while it is read counts as not there: users remove the folders of queries that are
+    over."""
+    try:
+        yield
+    except BadInput:
+        if path.exists():
+            raise
 
 
 def _joined(one: Mapping[str, Mapping[str, int]], other: Mapping[str, Mapping[str, int]]) -> Entries:

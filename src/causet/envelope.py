@@ -226,7 +226,7 @@ def frontier_of(envelope: Mapping[str, Any]) -> Stamped:
     if not numbers:
         return Stamped({}, {})
     if envelope.get(NUMBERS) is not None:
-        past = _past(envelope.get(DEPS, "{}"), MOST_DEPS - len(numbers))
+        past = _past(envelope.get(DEPS), MOST_DEPS - len(numbers))
     else:
         deps = deps_of(envelope)
         past = dict.fromkeys(numbers, deps) if deps else {}
@@ -239,7 +239,7 @@ def frontier_of(envelope: Mapping[str, Any]) -> Stamped:
 
 
 def _past(text: object, most: int) -> dict[str, dict[str, int]]:
-    found = _parsed(DEPS, text)
+    found = _parsed(DEPS, "{}" if text is None else text)
     if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
         raise BadStamp(f"causaldeps must be a map of groups to maps of processes, not {quote(text)}")
     check_entries(DEPS, found, most)
@@ -314,30 +314,32 @@ def read_cut(given: object) -> Cut:
 
 def _parsed(name: str, text: object) -> object:
     """JSON in which no name stands twice."""
+    more = ""
     try:
         if isinstance(text, str):
-            return json.loads(text, object_pairs_hook=_once)
+            return json.loads(text, object_pairs_hook=once)
+    except Twice:
+        more = " in which no name stands twice"
     except (ValueError, RecursionError):
         pass
-    raise BadStamp(f"{name} must be JSON text, not {quote(text)}")
+    raise BadStamp(f"{name} must be JSON text{more}, not {quote(text)}")
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+class Twice(ValueError):
+    """A name stands twice in an object of JSON."""
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, with no name twice: of the two values, readers of JSON keep not all the same one."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError
+        raise Twice
     return found
 
 
 def deps_of(envelope: Mapping[str, Any]) -> dict[str, int]:
     """The causes that an envelope without `causalnumbers` names; BadStamp if they cannot be read."""
-    text = envelope.get("causaldeps", "{}")
-    if not isinstance(text, str):
-        raise BadStamp(f"causaldeps must be JSON text, not {quote(text)}")
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        raise BadStamp(f"causaldeps must be JSON text, not {quote(text)}") from None
+    found = _parsed(DEPS, "{}" if (text := envelope.get(DEPS)) is None else text)
     if not isinstance(found, dict) or len(found) > MOST_DEPS:
         raise BadStamp(f"causaldeps must be a map of up to {MOST_DEPS:,} processes, not {quote(text)}")
     for process, number in found.items():

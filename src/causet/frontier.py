@@ -1,7 +1,7 @@
 """Frontiers: causal order where groups overlap. What a message says of its past, and what a reader waits for.
 
 A message is addressed to one or more groups, and in each of them its process numbers it: 1, 2, 3, … A reader
-reads one or more groups; nobody need read where it writes. A process keeps
+reads one or more groups; a process need not read where it writes. It keeps
 
     K   for every group with messages in its past, the frontier: entries (process → number) that cover these
         messages. A message covers what its own frontier of the group covers, and the previous one of its
@@ -20,16 +20,16 @@ and a message carries K. So:
             What is in groups that it does not read is not waited for.
 
     cut     A cut is a set of messages: in every group, up to a number of each process. Cuts are numbered, and
-            each contains those before it. Who is told of one forgets what K has of it, and says with every
-            message the largest number of a cut that it used, or read in a message that it saw. A reader of
-            such a message waits for all of that cut, too, in the groups that it reads. A cut is made before
-            its number is known to anybody, so no message is in the cut that it names.
+            each contains those before it. A process that hears of one forgets what K has of it, and says with
+            every message the largest number of a cut that it used, or read in a message that it saw. A reader
+            of such a message waits for all of that cut, too, in the groups that it reads. A cut is made
+            before its number is known to anybody, so no message is in the cut that it names.
 
 A reader waits for exactly the messages in the past that are addressed to it, through whatever groups the past
 ran: never early, and never later than necessary. Without S, what a process has covered before would come back
 with every message of somebody who has not: entries would pile up, for every run of a producer that restarts.
 Without cuts, K has every group that was ever in the past. A cut of what all known readers have delivered
-delays none of them; a reader that nobody knew of waits for it, and so is not too early.
+delays none of them; a reader that was not known waits for it, and so is not too early.
 
 Incomplete orders. A message can have a priority, 0 if it has none; a larger number is more urgent. Then what
 is numbered is a *channel*, a group and a priority, and in all of the above a channel stands for a group. A
@@ -152,7 +152,7 @@ class Frontier(Generic[Group, Process]):
         return self._news(cut, cut)
 
     def stable(self, cut: Mapping[Group, Mapping[Process, int]]) -> None:
-        """Whoever reads what is stamped from now on waits for this cut: K need not have it."""
+        """Readers of what is stamped from now on wait for this cut: K need not have it."""
         told = self.news_of(cut)
         for group, entries in told.items():
             kept = {p: n for p, n in self.frontier.get(group, {}).items() if n > entries.get(p, 0)}
@@ -163,7 +163,7 @@ class Frontier(Generic[Group, Process]):
 
     def covers(self, group: Group, process: Process, number: int) -> bool:
         """Whether a message is known to be in the past, by K or a cut. Of its own messages a process knows
-        all: it believes nobody who names another one."""
+        all: it does not believe others that name more of them."""
         return process == self.process or number <= self.covered.get(group, {}).get(process, 0)
 
     def _cover_all(self, told: Mapping[Group, Mapping[Process, int]]) -> None:

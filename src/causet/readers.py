@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from causet.errors import BadInput, quote
+from causet.frontier import PRIORITY_MARK
 from causet.model import is_text
 from causet.plain import load_plain
 
@@ -125,6 +126,11 @@ def _groups(reader: str, groups: tuple[object, ...]) -> tuple[str, ...]:
     for group in groups:
         if not isinstance(group, str) or not is_text(group):
             raise BadInput(f"reader {quote(reader)}: the name of a group must be text, not {quote(group)}")
+        if PRIORITY_MARK in group:
+            raise BadInput(
+                f"reader {quote(reader)}: the name of a group cannot have the character U+001F, as "
+                f"{quote(group)} has"
+            )
         if group in known:
             raise BadInput(f"reader {quote(reader)} has the group {quote(group)} twice")
         known.add(group)

@@ -258,6 +258,12 @@ def test_a_story_of_one_stamper_per_service_is_valid_and_of_one_per_domain_is_no
     }
 
 
+def test_the_page_and_the_trace_of_the_demonstration_need_a_file_each(tmp_path: Path) -> None:
+    done = called("demo", "-o", tmp_path / "run", "--trace", f"{tmp_path}/../{tmp_path.name}/run")
+    assert isinstance(done.exception, BadInput) and "need a file each" in str(done.exception)
+    assert not [*tmp_path.iterdir()]
+
+
 @pytest.mark.jvm
 @pytest.mark.soak
 def test_the_demonstration_through_kafka(tmp_path: Path) -> None:

@@ -279,6 +279,27 @@ def test_envelopes_of_one_domain_are_read_among_others() -> None:
     assert frontier_of(ben.stamp()).past == {"all": {"anna": 2}, "chat": {"anna~1": 1}}
 
 
+def test_attributes_that_are_null_are_absent_as_in_rows() -> None:
+    old = {"source": "anna", "sequence": "2", "causaldeps": None, "causaldomain": None, "causalversion": None}
+    new = Stamper("bank", run="1").stamp()
+    null = dict.fromkeys(("causaldeps", "causalcut", "causalpriority", "causalscope", "causalbypass"))
+    ben = Stamper("ben", run="1")
+    for each in (old, {**new, **null}):
+        assert frontier_of(each).past == {}
+        ben.saw(each)
+    assert frontier_of(ben.stamp()).past == {"all": {"anna": 2, "bank~1": 1}}
+
+
+@pytest.mark.parametrize("text", ['{"carl":1,"carl":2}', '{"carl": 2, "carl": 1}'])
+def test_a_cause_that_stands_twice_is_refused_in_either_version(text: str) -> None:
+    for envelope in (
+        {"source": "anna", "sequence": "2", "causaldeps": text},
+        {"source": "anna", "causalnumbers": '{"all":2}', "causaldeps": f'{{"all":{text}}}'},
+    ):
+        with pytest.raises(BadStamp, match=r"^causaldeps .* no name stands twice, not"):
+            frontier_of(envelope)
+
+
 # ---------------------------------------------------------------- what strangers write
 
 FUZZED = settings(

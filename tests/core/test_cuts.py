@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import shutil
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,45 @@ def test_queries_that_publish_at_the_same_time_never_use_one_number_twice(tmp_pa
     assert all(Cuts(tmp_path).read(number).groups == groups for number, groups in found)
     newest = Cuts(tmp_path).newest()
     assert newest is not None and newest.groups == {"g-a": {"p": 39}, "g-b": {"p": 39}}
+
+
+@pytest.mark.parametrize("look", [1, 2])
+@pytest.mark.parametrize("file", ["about.json", "0.json", "1.json"])
+def test_a_query_can_be_removed_while_another_one_publishes(tmp_path: Path, file: str, look: int) -> None:
+    """At whichever look at one of its files its folder goes: what is published is safe without it, and the
+    next cut has what the others have."""
+    cuts = Cuts(tmp_path)
+    for query, number in (("a", 9), ("b", 2), ("c", 7)):
+        cuts.register(query, {"desk": ["orders"], "audit": ["payments"]})
+        cuts.tell(query, 0, {"desk": {"orders": {"shop": number}}})
+        cuts.tell(query, 1, {"audit": {"payments": {"bank": number}}})
+    path = tmp_path / "queries" / "b" / file
+    looks = 0
+
+    class Removed(type(path)):  # type: ignore[misc]
+        """A path of which the folder goes between two looks at it."""
+
+        def stat(self, **how: Any) -> Any:
+            self._goes()
+            return super().stat(**how)
+
+        def open(self, *how: Any, **more: Any) -> Any:
+            self._goes()
+            return super().open(*how, **more)
+
+        def _goes(self) -> None:
+            nonlocal looks
+            looks += str(self) == str(path)
+            if looks == look:
+                shutil.rmtree(path.parent, ignore_errors=True)
+
+    cuts.place = Removed(tmp_path)
+    first = cuts.publish()
+    assert looks >= look and not path.exists()
+    entries = [] if first is None else [n for each in first.groups.values() for n in each.values()]
+    assert set(entries) <= {2, 7}
+    later = cuts.publish() or first
+    assert later is not None and later.groups == {"orders": {"shop": 7}, "payments": {"bank": 7}}
 
 
 def test_the_hint_may_be_old_or_gone(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ DAMAGED: list[tuple[dict[str, Any], str]] = [
     ({"causaldeps": '{"g":{"b":-1}}'}, "cannot be -1"),
     ({"causaldeps": '{"g":{"b":1.0}}'}, "cannot be 1.0"),
     ({"causaldeps": f'{{"g":{{"b":{2**53}}}}}'}, "cannot be 9007199254740992"),
-    ({"causaldeps": '{"g":{"b":1,"b":2}}'}, "must be JSON text"),
+    ({"causaldeps": '{"g":{"b":1,"b":2}}'}, "must be JSON text in which no name stands twice"),
     ({"causaldeps": '{"g":{}}'}, 'group "g" must have entries'),
     ({"causaldeps": '{"":{"b":1}}'}, '"" cannot be the name of a group'),
     ({"causaldeps": '{"g":{"\\ud800":1}}'}, "cannot be the name of a process"),
@@ -40,7 +40,7 @@ DAMAGED: list[tuple[dict[str, Any], str]] = [
     ({"causalnumbers": '{"all":0}'}, "cannot be 0"),
     ({"causalnumbers": '{"all":"1"}'}, 'cannot be "1"'),
     ({"causalnumbers": '{"\\ud800":1}'}, "cannot be the name of a group"),
-    ({"causalnumbers": '{"all":1,"all":2}'}, "causalnumbers must be JSON text"),
+    ({"causalnumbers": '{"all":1,"all":2}'}, "causalnumbers must be JSON text in which no name stands twice"),
     ({"causalnumbers": '{"all":2}'}, "sequence must be the number in the one group"),
     (
         {"causalnumbers": '{"all":1,"b":1}', "causalgroups": None},

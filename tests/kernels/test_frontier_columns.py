@@ -100,6 +100,16 @@ def test_any_text_is_read_as_python_reads_it(texts: list[str]) -> None:
             assert mine is None, text
 
 
+@pytest.mark.parametrize(
+    "text", ['{"a":{"p":5},"a":{"q":1}}', '{"a":{"p":5,"p":1}}', '{"a":{"p":1,"p":5}}', '{"p":5,"p":1}']
+)
+def test_of_a_name_that_stands_twice_nothing_is_lost(text: str) -> None:
+    """In canonical form all entries count; in any other form the row is refused."""
+    [mine] = read(pa.array([text], pa.string()))
+    assert mine is not None and len(mine) == 2 and 5 in {number for _, _, number in mine}
+    assert read(pa.array([text.replace(":", ": ")], pa.string())) == [None]
+
+
 @given(st.lists(PAST, min_size=1, max_size=5))
 @settings(deadline=None)
 def test_packed_entries_and_maps_come_back(pasts: list[dict[str, dict[str, int]]]) -> None:

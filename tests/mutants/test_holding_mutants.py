@@ -460,6 +460,25 @@ MUTANTS = [
         "sourceless = nameless & False",
         "who has no source is refused",
     ),
+    mutant(
+        "messages.taken",
+        "refuse(name_themselves(numbers, causes, process), SELFISH)",
+        "pass",
+        "what names itself is refused for all readers",
+    ),
+    mutant(
+        "messages.links",
+        "causes.number[own] >= numbers.number[at]",
+        "causes.number[own] > numbers.number[at]",
+        "to name itself is to name its own number",
+    ),
+    mutant("messages.links", "(keys[at] == wanted) & ", "", "in one of its own groups"),
+    mutant(
+        "messages.links",
+        "own[own] = alike.to_numpy(zero_copy_only=False)",
+        "pass",
+        "what others number is not the message itself",
+    ),
     mutant("messages.taken", "    if odd:\n", "    if False:\n", "another version is refused"),
     mutant("messages.taken", '("1", "2", "None")]', '("2", "None")]', "version 1 is read"),
     mutant(

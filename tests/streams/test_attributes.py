@@ -18,9 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from causet.cli.deliver import _lost, _readings
 from causet.cuts import Cuts
 from causet.envelope import bypasses, cut_of, frontier_of
 from causet.errors import BadInput, BadStamp
+from causet.frontier import channel
 from causet.readers import readers_of
 from causet.spark.streams.beginnings.cut import read_cut
 from causet.spark.streams.beginnings.export import cut_of as cut_of_readers
@@ -366,6 +368,32 @@ def test_a_bypass_that_lists_a_group_twice_is_refused(of: Any = None) -> None:
     served = Served({"r": ["g"]}, made=of)
     (left,) = served.step([past("note", "p", ["g", "g"])], 0)
     assert left["problem"] == "bypasses the order, and has no list of groups, each once"
+
+
+@pytest.mark.parametrize("reader", ["r", "all", "the desk at home"])
+@pytest.mark.parametrize("group", ["g", "g (priority 2)", "g at r"])
+@pytest.mark.parametrize(
+    "place",
+    [{}, {"causalpriority": "-2"}, {"causalscope": "s"}, {"causalpriority": "2", "causalscope": "a,b"}],
+)
+def test_a_message_is_given_up_by_the_name_that_reports_give_it(
+    reader: str, group: str, place: dict[str, str]
+) -> None:
+    served = Served({reader: [group, "h"]})
+    priority = int(place.get("causalpriority", 0))
+    cause = {channel(group, priority): {"p": 7}}
+    assert not served.step([envelope("m", "q", {"h": 1}, cause, **place)], 0)
+    reports = []
+    for memory, segments, marks in served.saved.values():
+        holding = served.holding.from_bytes(memory)
+        reports.append(served.bucket.Bucket(served.settings, holding, segments, marks).report()["blocked"])
+    [name] = filter(None, reports)
+    for given_up, leaves in (("p:7 in h", False), (name, True)):
+        lost = _readings(_lost(None, None, (given_up,)), served.settings.readers)
+        served.settings = replace(served.settings, lost=tuple(lost))
+        left = told(served.step([], 1))
+        assert bool(left) == leaves
+    assert left == [(reader, "m", "flagged")]
 
 
 def test_what_is_given_up_in_one_group_is_still_waited_for_in_others(of: Any = None) -> None:

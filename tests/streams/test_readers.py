@@ -119,15 +119,42 @@ def test_one_number_for_two_messages_is_a_conflict_in_whatever_group(of: Any = N
 
 
 def test_what_names_itself_or_is_too_far_in_one_of_its_groups_is_refused_whole(of: Any = None) -> None:
-    served = Served({"r": ["a", "b"]}, made=of)
-    selfish = envelope("selfish", "p", {"a": 1, "b": 1}, {"b": {"p": 1}})
-    far = envelope("far", "p", {"a": 1, "b": 10**9 + 1})
-    left = served.step([selfish, far], 0)
-    assert [each["problem"] for each in left] == [
-        "depends on itself or on a later message of its source",
-        "has a number more than 1,000,000,000 above the others of its source",
+    for readers in ({"r": ["a", "b"]}, None):
+        served = Served(readers, made=of)
+        selfish = envelope("selfish", "p", {"a": 1, "b": 1}, {"b": {"p": 1}})
+        far = envelope("far", "p", {"a": 1, "b": 10**9 + 1})
+        left = served.step([selfish, far], 0)
+        assert [each["problem"] for each in left] == [
+            "depends on itself or on a later message of its source",
+            "has a number more than 1,000,000,000 above the others of its source",
+        ]
+        left = served.step([envelope("fine", "p", {"a": 1, "b": 1})], 1)
+        assert [each["id"] for each in left] == ["fine"]
+
+
+def test_what_names_itself_in_a_group_is_refused_for_readers_of_its_other_groups_too(of: Any = None) -> None:
+    """It is no message, whoever reads it. What names only earlier ones of its process is one."""
+    served = Served({"r": ["a"], "s": ["b"], "t": ["a", "b", "c"]}, made=of)
+    fine = envelope("fine", "p", {"a": 1, "b": 1}, {"c": {"p": 1}, "d": {"p": 9}})
+    after = envelope("after", "p", {"b": 2, "a": 2}, {"b": {"p": 1}, "a": {"p": 1, "q": 2}})
+    odd = [
+        envelope("itself", "q", {"a": 1, "b": 1}, {"b": {"q": 1}}),
+        envelope("later", "q", {"a": 1, "b": 2}, {"a": {"p": 2}, "b": {"p": 2, "q": 3}}, causalpriority="2"),
+        envelope("unread", "q", {"a": 1, "e": 2}, {"e": {"q": 2}}),
     ]
-    assert [each["id"] for each in served.step([envelope("fine", "p", {"a": 1, "b": 1})], 1)] == ["fine"]
+    odd[1]["causaldeps"] = odd[1]["causaldeps"].replace('"b"', '"b\\u001f2"')
+    left = served.step([*odd, after, fine, envelope("one", "p", {"c": 1})], 0)
+    refused = {(each["id"], each["receiver"]) for each in left if each["status"] == "diverted"}
+    assert {each["problem"] for each in left if each["status"] == "diverted"} == {
+        "depends on itself or on a later message of its source"
+    }
+    assert refused == {
+        *(("itself", reader) for reader in "rst"),
+        *(("later", reader) for reader in "rst"),
+        *(("unread", reader) for reader in "rt"),
+    }
+    got = [(each["receiver"], each["id"]) for each in left if each["status"] == "delivered"]
+    assert sorted(got) == [("r", "fine"), ("s", "after"), ("s", "fine"), ("t", "fine"), ("t", "one")]
 
 
 WHOLE = "is not a whole number between -2147483648 and 2147483647"
@@ -143,6 +170,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"causaldeps": '{"b":{}}'}, "has causaldeps that cannot be read"),
     ({"causaldeps": '{"b":7}'}, "has causaldeps that cannot be read"),
     ({"causalnumbers": '{"a":1,"a":2}'}, "has a group twice in its causalnumbers"),
+    ({"causalnumbers": '{"a": 1, "a": 1}'}, "has causalnumbers that cannot be read"),
+    ({"causaldeps": '{"b": {"q": 5, "q": 1}}'}, "has causaldeps that cannot be read"),
+    ({"causaldeps": '{"b": {"q": 5}, "b": {"o": 1}}'}, "has causaldeps that cannot be read"),
     ({"causaldeps": '{"b":{"q":0}}'}, "has causaldeps that cannot be read"),
     ({"causaldeps": '{"b":{"q":1},"c":1}'}, "has causaldeps that cannot be read"),
     ({"causaldeps": '{"b":[]}'}, "has causaldeps that cannot be read"),
@@ -252,6 +282,10 @@ def test_readers_are_named_once_and_read_each_group_once() -> None:
         ({"r": ["a", "a"]}, 'reader "r" has the group "a" twice'),
         ({"r": [""]}, 'reader "r": the name of a group must be text, not ""'),
         ({"r": [7]}, 'reader "r": the name of a group must be text, not 7'),
+        (
+            {"r": ["a\x1f2"]},
+            r'reader "r": the name of a group cannot have the character U\+001F, as "a\\u001f2" has',
+        ),
         ({"r": "a"}, 'reader "r" must have a list of groups, not "a"'),
         ({"": ["a"]}, 'a reader must have a name that is text, not ""'),
         ("every", 'readers must be "each", or a map from each reader to its groups, not "every"'),

@@ -128,6 +128,20 @@ def test_what_a_query_writes_is_not_its_input(tmp_path: Path, monkeypatch: pytes
         causet("deliver", inbox, "/", "--missing", "wait")
 
 
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [("in/cuts", "would be read as input"), *((each, "among the messages") for each in ("out", "out/cuts"))],
+)
+def test_cuts_do_not_lie_among_messages(tmp_path: Path, place: str, problem: str) -> None:
+    inbox = write_files(tmp_path / "in", [message("a", 1)], 1)
+    for source in (inbox, inbox / "00000.jsonl", "kafka://localhost:9/orders"):
+        if source == inbox or place != "in/cuts":
+            with pytest.raises(BadInput, match=problem):
+                causet("deliver", source, tmp_path / "out", "--missing", "wait", "--stable", tmp_path / place)
+    assert [each.name for each in tmp_path.iterdir()] == ["in"]
+    assert [each.name for each in inbox.iterdir()] == ["00000.jsonl"]
+
+
 def test_what_was_delivered_can_be_delivered_again_and_again(tmp_path: Path) -> None:
     """Columns that an earlier run added are kept, each under a name of its own."""
     inbox = write_files(tmp_path / "in0", [message("a", number) for number in (2, 1)], 10)

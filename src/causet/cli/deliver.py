@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -20,7 +21,7 @@ from causet.cli.shared.streams import (
     write_report,
 )
 from causet.errors import BadInput, printable
-from causet.readers import read_readers
+from causet.readers import Readers, read_readers
 from causet.status import CONTROL, SENT
 
 if TYPE_CHECKING:
@@ -34,6 +35,24 @@ _ALONE = re.compile(r"(?P<process>.+):(?P<number>[0-9]{1,18})", re.DOTALL)
 
 
 Lost = tuple[str, int, str | None]
+
+
+def _readings(lost: list[Lost], readers: Readers | None) -> Iterator[Lost]:
+    """What the names of messages may mean: reports add the priority and the scope of a message, and who waits
+    for it. A group may be called so, too."""
+    from causet.spark.streams.messages.attributes import channel_called
+
+    listed = {} if readers is None else dict(readers.listed)
+    for process, number, group in lost:
+        yield process, number, group
+        names = [] if group is None else [group]
+        for at in re.finditer(" at ", group or ""):
+            name, reader = at.string[: at.start()], at.string[at.end() :]
+            if readers is not None and (name.startswith(reader) if readers.each else reader in listed):
+                names.append(name)
+                yield process, number, name
+        for channel in filter(None, map(channel_called, names)):
+            yield process, number, channel
 
 
 def _lost(_context: object, _option: object, texts: tuple[str, ...]) -> list[Lost]:
@@ -184,17 +203,18 @@ def deliver(
     """
     from causet.spark.streams.deliver import deliver as make_transform
 
+    who = None if readers is None else read_readers(readers)
     transform = make_transform(  # refuses bad settings before Spark is started
         missing=missing,
         patience=patience,
-        readers=None if readers is None else read_readers(readers),
+        readers=who,
         begin=begin,
         stable=stable,
         by=by,
         parent=parent,
         horizon=horizon,
         buckets=buckets,
-        lost=lost,
+        lost=list(_readings(lost, who)),
         strict=options.strict,
         protocol=protocol,
         system=system,

@@ -12,6 +12,7 @@ import click
 
 from causet.cli.shared.printing import json_option, print_json, say
 from causet.cli.shared.spark import for_streams, session, spark_options
+from causet.errors import BadInput
 from causet.files import check_output
 
 if TYPE_CHECKING:
@@ -80,9 +81,11 @@ def demo(
     from causet.live.shop import READERS
     from causet.view.page import write_page
 
-    for place in (output, trace):
-        if place is not None:
-            check_output(place)
+    check_output(output)
+    if trace is not None:
+        check_output(trace)
+        if trace.resolve() == output.resolve():
+            raise BadInput(f"{trace}: the page and the trace need a file each; name another one with --trace")
     if not as_json:
         say("5 services with wrong clocks publish; the network reorders; Spark delivers …")
     with TemporaryDirectory(prefix="causet-demo-") as made, _started(kafka) as servers:

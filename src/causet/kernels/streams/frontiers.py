@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit, uint64
 
+from causet.envelope import once
 from causet.kernels.arrays import Array
 from causet.kernels.streams.block import begins
 from causet.kernels.streams.causes import HEADER, MOST, Causes, copied, read_causes, text_buffers_of
@@ -210,7 +211,7 @@ def _one(value: Any, found: Scanned, data: Array, row: int) -> list[Entry] | Non
     """The entries of one message, checked one by one; None if they cannot be read."""
     try:
         if pa.types.is_string(value.type) or pa.types.is_large_string(value.type):
-            entries = list(_of_json(json.loads(value.as_py())))
+            entries = list(_of_json(json.loads(value.as_py(), object_pairs_hook=once)))
         else:
             entries = _of_packed(found, data, row)
     except (ValueError, RecursionError, TypeError, AttributeError):

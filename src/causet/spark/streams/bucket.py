@@ -29,7 +29,7 @@ from causet.spark.streams.beginnings.kept import LEFT_ROWS, OWN_ROWS, ROWS
 from causet.spark.streams.messages.attributes import attributes_of, in_words, scope_in, without_scope
 from causet.spark.streams.messages.links import causes_of, numbers_of, processes_of, receivers_of
 from causet.spark.streams.messages.settings import ADDED, MALFORMED, Settings
-from causet.spark.streams.messages.taken import Taken, taken
+from causet.spark.streams.messages.taken import SELFISH, Taken, taken
 from causet.spark.streams.pack import OWN, from_blob
 from causet.spark.streams.stability.contents import Contents
 from causet.spark.streams.stability.told import Stream, streams_in, tell
@@ -57,7 +57,6 @@ COUNTS = (
 )
 """What is counted, see `books`; and of the messages that came, those that name a cause."""
 FAR_BACK = -(2**62)
-SELFISH = "depends on itself or on a later message of its source"
 FORGOTTEN = "came too late: it is not known any longer whether it was delivered"
 FAR = f"has a number more than {AHEAD:,} above the others of its source"
 CONFLICT = "has the number of another message of its source, with another id or data"

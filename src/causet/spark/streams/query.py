@@ -18,14 +18,15 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from causet.errors import BadInput, printable
+from causet.errors import BadInput
 from causet.readers import Readers
 from causet.spark.start.errors import from_spark
+from causet.spark.streams.apart import check_apart
 from causet.spark.streams.beginnings.run import Start
 from causet.spark.streams.books import Books
 from causet.spark.streams.checkpoint import ENDS, Checkpoint
 from causet.spark.streams.deliver import Deliver
-from causet.spark.streams.file_sink import FileSink, diverted_beside
+from causet.spark.streams.file_sink import FileSink
 from causet.spark.streams.file_source import (
     PER_BATCH,
     arriving,
@@ -42,7 +43,7 @@ from causet.spark.streams.held import merge_progress
 from causet.spark.streams.json_lines import key_of
 from causet.spark.streams.kafka.client import RETRY, Address
 from causet.spark.streams.kafka.gaps import read_gaps
-from causet.spark.streams.kafka.sink import BESIDE, KafkaSink
+from causet.spark.streams.kafka.sink import KafkaSink
 from causet.spark.streams.kafka.source import PER_BATCH as MESSAGES_PER_BATCH
 from causet.spark.streams.kafka.source import KafkaReader, read_kafka
 from causet.spark.streams.members.members import Members
@@ -133,7 +134,7 @@ class Query:
     def prepared(cls, kept: Checkpoint, asked: Asked) -> Query:
         """Everything that can be found out without Spark; BadInput if something is not right, and nothing is
         left behind then."""
-        _check_apart(asked, kept)
+        check_apart(asked.source, asked.sink, kept.folder, asked.transform.settings.get("stable"))
         name, fresh = kept.look(asked.transform.command, asked.fixed)
         _target(asked, "jsonl", name).check(name, fresh)
         source = Address.parse(asked.source) or Path(asked.source)
@@ -391,29 +392,6 @@ class Runs:
         raise BadInput(
             f"{path} cannot be read: {why}; mend it or take it away, or run without --strict"
         ) from error
-
-
-def _check_apart(asked: Asked, kept: Checkpoint) -> None:
-    """BadInput if what a query writes would be read as its input."""
-    read, sink_topic = Address.parse(asked.source), Address.parse(asked.sink)
-    if read is not None and sink_topic is not None and read.servers == sink_topic.servers:
-        written_to = {topic + suffix for topic in sink_topic.topics for suffix in ("", *BESIDE)}
-        for topic in written_to.intersection(read.topics):
-            raise BadInput(
-                f"topic {printable(topic)} is the source, and would be written to; name another sink"
-            )
-    if read is not None or not Path(asked.source).is_dir():
-        return
-    source = Path(asked.source).resolve()
-    sink = None if Address.parse(asked.sink) is not None else Path(asked.sink).resolve()
-    if sink is not None and not sink.name:
-        raise BadInput(f"{asked.sink}: give the name of a folder to write")
-    written = [kept.folder.resolve(), *([sink, diverted_beside(sink)] if sink is not None else [])]
-    for folder in written:
-        if folder.is_relative_to(source):
-            raise BadInput(
-                f"{folder} lies in {asked.source}, and would be read as input; name a folder elsewhere"
-            )
 
 
 def _start(transform: Transform, kept: Checkpoint, begun: Mapping[str, Any] | None) -> Start | None:

@@ -7,6 +7,7 @@ name is that of the group and, after a mark each, the priority and the scope: `o
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from causet.spark.streams.pack import in_one_piece, is_empty
 
 PAST = f"{MARK}!"
 """The group of all messages that bypass the order; behind the name of a group, that one goes there."""
+_WORDS = re.compile(r"(.+) \((?:priority (-?[1-9][0-9]*))?(?:, )?(?:scope (.+))?\)", re.DOTALL)
 CUT_DIGITS, PRIORITY_DIGITS = "^[0-9]{1,18}$", "^(0|-?[1-9][0-9]{0,9})$"
 
 
@@ -178,6 +180,19 @@ def in_words(channel: str) -> str:
     scope = scope_in(channel)
     more += [f"scope {scope}"] if scope is not None else []
     return f"{group} ({', '.join(more)})" if more else group
+
+
+def channel_called(words: str) -> str | None:
+    """The channel within a scope that `in_words` calls so; None if that is a group, or none.
+
+    >>> channel_called("orders (priority 2, scope audit)"), channel_called("orders")
+    ('orders\\x1f2\\x1faudit', None)
+    """
+    found = _WORDS.fullmatch(words)
+    if found is None or not any(found.groups()[1:]):
+        return None
+    group, priority, scope = found.groups()
+    return MARK.join([group, priority or "0", *([] if scope is None else [scope])])
 
 
 def channels(group: pa.Array, begin: Array, found: Attributes) -> pa.Array:

@@ -266,7 +266,7 @@ def _differ(one: Lists, other: Lists) -> Array:
 
 
 def causes_of(table: pa.Table, settings: Settings) -> Causes:
-    """The causes of rows, whoever reads them."""
+    """The causes of rows, for all readers."""
     if settings.parent is not None:
         begin, name, number, bad = read_parents(in_one_piece(table.column(settings.parent)))
         return Causes(begin, None, name, number, bad)
@@ -370,6 +370,29 @@ def causes_here(causes: Causes, receiver: pa.Array, settings: Settings) -> Cause
     if causes.group is None or not settings.routed:
         return causes
     return _those(causes, _read_here(causes.begin, causes.group, receiver, settings))
+
+
+def name_themselves(numbers: Numbers, causes: Causes, process: pa.Array) -> Array:
+    """Which rows to several groups name themselves as a cause, or a later message of their process, in one of
+    these: for all readers alike. (In the groups that a reader reads, the kernel finds it, too.)"""
+    found = np.zeros(len(process), np.bool_)
+    sizes = np.diff(numbers.begin)
+    owner = np.repeat(np.arange(len(process)), np.diff(causes.begin))
+    own = (sizes > 1)[owner]
+    if numbers.group is None or causes.group is None or not own.any():
+        return found
+    of_rows = process.take(pa.array(owner[own])).cast(pa.large_string())
+    alike = pc.equal(causes.name.filter(pa.array(own)), of_rows).fill_null(False)
+    own[own] = alike.to_numpy(zero_copy_only=False)
+    groups = pa.concat_arrays([numbers.group, causes.group.filter(pa.array(own))]).dictionary_encode()
+    which = groups.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    mine, named = np.split(which, [len(numbers.number)])
+    keys = np.repeat(np.arange(len(process)), sizes) * len(groups.dictionary) + mine
+    order = np.argsort(keys)
+    wanted = owner[own] * len(groups.dictionary) + named
+    at = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(order) - 1)]
+    found[owner[own][(keys[at] == wanted) & (causes.number[own] >= numbers.number[at])]] = True
+    return found
 
 
 def _kept(begin: Array, keep: Array) -> Array:

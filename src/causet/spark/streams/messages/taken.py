@@ -19,6 +19,7 @@ from causet.spark.streams.messages.links import (
     Numbers,
     causes_here,
     causes_of,
+    name_themselves,
     numbers_here,
     numbers_of,
     processes_of,
@@ -29,6 +30,7 @@ from causet.spark.streams.pack import FAULT, SIZE, in_one_piece, is_empty, text_
 from causet.spark.streams.stability.contents import Contents
 
 TYPE = "type"
+SELFISH = "depends on itself or on a later message of its source"
 ODD_VERSION = "has a causalversion that is not 1 or 2"
 
 
@@ -81,6 +83,8 @@ def taken(table: pa.Table | None, settings: Settings, first_place: int) -> Taken
         numberless |= rows
     causes = causes_of(table, settings)
     refuse(causes.bad, f"has {settings.causes or settings.parent} that cannot be read")
+    if settings.routed:
+        refuse(name_themselves(numbers, causes, process), SELFISH)
     if settings.most_bytes is not None and SIZE in table.column_names:
         size = in_one_piece(table.column(SIZE)).fill_null(0).to_numpy(zero_copy_only=False)
         refuse(
