@@ -440,3 +440,41 @@ def test_without_bounds_nothing_is_promised() -> None:
     process.tick(5)
     with pytest.raises(BadInput, match="a clock that shows 5 cannot go to 4"):
         process.tick(4)
+
+
+def protocol_of(process: Process) -> Merge:
+    assert isinstance(process.protocol, Merge)
+    return process.protocol
+
+
+@pytest.mark.parametrize("far", [-(2**70), -1, 2**62, 2**63 - 1, 2**70])
+@pytest.mark.parametrize("modulus", [0, 6])
+def test_values_that_no_clock_shows_stop_nothing(far: int, modulus: int) -> None:
+    """A timestamp, the stamps of held messages and the clock are out of all bounds."""
+    system = System(named_processes(2))
+    options, _ = make_options(Merge, system, {"epsilon": 1, "delta": 2, "modulus": modulus})
+    one, other = (Process(Merge, p, system, options) for p in range(2))
+    for process in (one, other):
+        process.tick(100)
+    wild = Timestamp(far, far, (far,) * 3)
+
+    [first] = one.send(system.everyone).packets
+    other.receive(first)
+    for process in (one, other):
+        protocol_of(process).stamp = wild
+        process._engine.review(lambda held, needs, rank: (needs, rank, replace(held, stamp=wild)))
+    [second] = one.send(system.everyone).packets
+    assert second.stamp.r == (100 % modulus if modulus else 100) and second.stamp.c == 0
+    other.receive(second)
+
+    for process in (one, other):
+        protocol_of(process).rt = far
+    assert one.send(system.everyone).packets == ()  # put off: what a clock shows that cannot be is no time
+    outcome = one.tick(101)
+    [third] = outcome.packets
+    other.tick(101)
+    other.receive(third)
+    later = [
+        [packet.number for now in range(102, 110) for packet in p.tick(now).delivered] for p in (one, other)
+    ]
+    assert [numbers[-2:] for numbers in later] == [[2, 3], [2, 3]]

@@ -332,6 +332,27 @@ def test_every_row_of_a_stream_is_somewhere_and_the_books_say_where(
     assert [counts["held"] for counts in told] == [3, 2], "the heartbeat, too"
 
 
+def test_two_heartbeats_with_one_time_are_the_same_one_or_the_second_is_named(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def row(name: str, at: str, number: str | None = None) -> Message:
+        kind = HEARTBEAT if number is None else "mine"
+        return {"source": "a", "sequence": number, "causaltime": at, "id": name, "data": name, "type": kind}
+
+    sent = [row("beat", "1000 1000"), row("beat", "1000 1000"), row("other", "1000 1000")]
+    last = [row("message", "1000 1000", "1"), row("end", "9000 9000")]
+    write_files(tmp_path / "in", sent + last, 5)
+    told: list[Any] = []
+    rows = streamed(spark, tmp_path, merge(epsilon="50 ms", delta="100 ms", buckets=2), MIXED, told)
+    left = {each.id: (each.status, each.problem) for each in rows}
+    named = [name for name, (_, problem) in left.items() if problem is not None]
+    assert named in (["beat"], ["other"])
+    problem = "has the time of another heartbeat: process a, but another id or data"
+    assert left.pop(named[0]) == ("diverted", problem)
+    assert sorted(left.values()) == [("delivered", None), ("heartbeat", None)]
+    assert [counts["duplicates"] + counts["conflicts"] for counts in told] == [2]
+
+
 def test_a_stage_that_is_run_again_is_not_counted_again(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

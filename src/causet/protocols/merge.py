@@ -214,6 +214,8 @@ class Merge(Protocol):
     def full(self) -> bool:
         if isinstance(self.clock, QuietClock) and self.clock.quiet(self.rt):
             return True
+        if not 0 <= self.rt < FAR:  # the work of a fault, and right again at the next tick
+            return True
         return bool(self.events >= self.options.events_per_tick)
 
     def _next_event(self, *received: Timestamp) -> Timestamp:
@@ -228,7 +230,8 @@ class Merge(Protocol):
         return self.stamp
 
     def spent(self) -> bool:
-        return self.stamp.r + self.stamp.c >= FAR
+        """A clock that recovers resets a timestamp that is out of bounds, and goes on."""
+        return not self.clock.recovers and self.stamp.r + self.stamp.c >= FAR
 
     def send(self, number: int, targets: Processes, group: int) -> Learned:
         stamp = self._next_event()
@@ -263,6 +266,8 @@ class Merge(Protocol):
 
     def _repaired(self, stamp: Timestamp) -> Timestamp:
         """A message's timestamp that breaks an invariant is reset before it is used."""
+        if not 0 <= stamp.r < FAR:
+            return self.clock.first(min(max(stamp.r, 0), FAR - 1))
         return stamp if self.clock.holds(stamp) else self.clock.first(stamp.r)
 
     def needs(self, packet: Packet) -> Iterable[Threshold]:

@@ -243,10 +243,12 @@ class Slices:
     def _conflicting(
         self, table: pa.Table, whole: dict[str, Array], conflicts: Array, known: int
     ) -> pa.Table:
-        """Messages that have the number of another one, with what is wrong."""
+        """Messages that have the number of another one, and heartbeats its time, with what is wrong."""
         names = [printable(self.memory.processes[each]) for each in whole["process"][conflicts].tolist()]
         said = [
             f"has the number of another message: process {name}, sequence {number}, but another id or data"
+            if number
+            else f"has the time of another heartbeat: process {name}, but another id or data"
             for name, number in zip(names, whole["sequence"][conflicts].tolist(), strict=True)
         ]
         return _marked(table.take(pa.array(conflicts - known)), DIVERTED, said)
