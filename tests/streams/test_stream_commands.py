@@ -114,6 +114,11 @@ def test_deliver_flags_at_the_end_of_the_input(tmp_path: Path) -> None:
 def test_merge_and_tune(tmp_path: Path) -> None:
     network = Network(9, messages=300)
     inbox = write_files(tmp_path / "inbox", network.messages, 300)
+    theirs = ", ".join(sorted(network.messages[0]))
+    said = refused("tune", inbox, "--arrival", "nix", *LOCAL)
+    assert f'there is no column "nix"; there are {theirs}\n' in said, "and none that only we read"
+    said = refused("deliver", inbox, tmp_path / "none", "--missing", "wait", "--by", "nix", *LOCAL)
+    assert f'messages need a column "nix"; there are {theirs}\n' in said
     told = json.loads(causet("tune", inbox, "--levels", "3", *LOCAL, "--json"))
     assert told["messages"] == 300 and told["sources"] == 6 and told["trade"][-1]["late"] == 0
     epsilon, delta = told["epsilon"], told["delta"]

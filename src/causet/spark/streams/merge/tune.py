@@ -13,6 +13,7 @@ from causet.errors import BadInput, quote
 from causet.kernels.streams.needed import needed
 from causet.spark.columns import quoted
 from causet.spark.streams.merge.rows import Extra, is_beat, next_delta, out_of_bounds, with_times
+from causet.spark.streams.messages.columns import columns_that_came
 from causet.spark.streams.pack import in_one_piece, text_column
 from causet.stamp import MOST_SEQUENCE
 
@@ -48,7 +49,7 @@ def tune(messages: DataFrame, arrival: str | Column, ticks: str = "us") -> Tunin
     """What ε and δ the messages needed. `arrival` is the column by which they came, and `ticks` the unit of
     rc and r."""
     if isinstance(arrival, str) and arrival not in messages.columns:
-        raise BadInput(f"there is no column {quote(arrival)}; there are {', '.join(messages.columns)}")
+        raise BadInput(f"there is no column {quote(arrival)}; there are {columns_that_came(messages)}")
     stamped, times = with_times(messages, ticks)
     later, earlier = F.col(times.rc), F.col(times.r)
     beats = is_beat(Extra.of_rows(stamped))

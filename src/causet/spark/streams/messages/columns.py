@@ -49,14 +49,13 @@ def _check(messages: DataFrame, name: str, kinds: tuple[type, ...], words: str) 
 def columns_of_order(messages: DataFrame, by: str | None, parent: str | None) -> tuple[str, str, str | None]:
     """The columns of source, sequence and causes; BadInput if one is missing, or has an unsuitable type."""
     names = messages.columns
-    theirs = [name for name in names if name != MALFORMED and not name.startswith(OWN)]
     for name in names:
         if name.startswith(OWN) and name not in (FAULT, SIZE):
             raise BadInput(f"column name {quote(name)} is reserved: causet uses names that begin with {OWN}")
 
     def need(name: str, kinds: tuple[type, ...], words: str) -> str:
         if name not in names:
-            raise BadInput(f"messages need a column {quote(name)}; there are {', '.join(theirs)}")
+            raise BadInput(f"messages need a column {quote(name)}; there are {columns_that_came(messages)}")
         if not isinstance(messages.schema[name].dataType, kinds):
             raise BadInput(
                 f"column {quote(name)} must be {words}, not {messages.schema[name].dataType.simpleString()}"
@@ -81,7 +80,7 @@ def columns_of_order(messages: DataFrame, by: str | None, parent: str | None) ->
     if "causaldeps" in names:
         return "source", "sequence", need("causaldeps", (T.StringType,), "a JSON string")
     columns = f"{quote('deps')} or {quote('causaldeps')}"
-    raise BadInput(f"messages need a column {columns}; there are {', '.join(theirs)}")
+    raise BadInput(f"messages need a column {columns}; there are {columns_that_came(messages)}")
 
 
 def columns_of_groups(messages: DataFrame) -> tuple[str | None, str | None]:
@@ -95,6 +94,12 @@ def columns_of_groups(messages: DataFrame) -> tuple[str | None, str | None]:
             fits = there and isinstance(messages.schema[groups].dataType, T.StringType | T.ArrayType)
             return numbers, groups if fits else None
     return None, None
+
+
+def columns_that_came(messages: DataFrame) -> str:
+    """The columns of messages, without those that are read although no message had them."""
+    ours = (MALFORMED, *(name for name in messages.columns if is_late(messages, name)))
+    return ", ".join(name for name in messages.columns if name not in ours and not name.startswith(OWN))
 
 
 def is_late(messages: DataFrame, name: str) -> bool:
