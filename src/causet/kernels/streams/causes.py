@@ -108,8 +108,11 @@ def copied(data: Array, start: Array, end: Array) -> tuple[Array, Array]:
     for i in range(len(start)):
         offsets[i + 1] = offsets[i] + end[i] - start[i]
     found = np.empty(offsets[-1], np.uint8)
+    at = 0
     for i in range(len(start)):
-        found[offsets[i] : offsets[i + 1]] = data[start[i] : end[i]]
+        for byte in range(start[i], end[i]):  # names are short: a copy of a slice takes longer
+            found[at] = data[byte]
+            at += 1
     return offsets, found
 
 

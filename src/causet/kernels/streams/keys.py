@@ -46,10 +46,10 @@ def stream_keys(
     sizes = np.diff(messages.cause_begin)
     groups, group_names = _groups(messages, sizes)
     receivers = np.concatenate([receivers, np.repeat(receivers, sizes)])
-    owners, owner = _distinct_pairs(receivers, groups, len(receiver_names), len(group_names))
+    owners, owner = distinct_pairs(receivers, groups, len(receiver_names), len(group_names))
     owner_keys = combined(digests(receiver_names)[owners[0]], digests(group_names)[owners[1]])
     names, distinct = encoded(pa.concat_arrays([messages.name, messages.cause_name]))
-    pairs, which = _distinct_pairs(owner, names, len(owner_keys), len(distinct))
+    pairs, which = distinct_pairs(owner, names, len(owner_keys), len(distinct))
     name_keys = digests(distinct)[pairs[1]]
     return combined(owner_keys[pairs[0]], name_keys), name_keys, which
 
@@ -64,12 +64,12 @@ def _groups(messages: Messages, sizes: Array) -> tuple[Array, list[str]]:
     return encoded(pa.concat_arrays([messages.group, messages.cause_group]))
 
 
-def _distinct_pairs(
+def distinct_pairs(
     first: Array, second: Array, firsts: int, seconds: int
 ) -> tuple[tuple[Array, Array], Array]:
     """The distinct pairs of numbers below `firsts` and `seconds`, in order; and for each pair which it is."""
     seconds = max(seconds, 1)
-    pairs = first * seconds + second
+    pairs = first.astype(np.int64, copy=False) * seconds + second
     if firsts * seconds <= 4 * len(pairs) + 1024:  # a table is cheaper than a sort
         there = np.zeros(firsts * seconds, np.bool_)
         there[pairs] = True

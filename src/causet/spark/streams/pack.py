@@ -56,9 +56,13 @@ def stretches(values: Array) -> list[tuple[int, int]]:
     return [(begin, end) for begin, end in pairwise(edges) if begin < end]
 
 
+COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+"""Blobs go through sockets and shuffles; stamps repeat the same names over and over."""
+
+
 def to_blob(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    with pa.ipc.new_stream(sink, table.schema, options=COMPRESSED) as writer:
         writer.write_table(table)
     found: bytes = sink.getvalue().to_pybytes()
     return found
@@ -101,12 +105,13 @@ class Pack:
 
 def cut(rows: pa.Table, buckets: Array) -> tuple[list[int], list[bytes]]:
     """The buckets of rows, and the rows of each as a blob."""
-    order = np.argsort(buckets, kind="stable")
-    cuts = stretches(buckets[order])
-    if len(cuts) > 1:
-        rows = rows.take(pa.array(order))
-    blobs = [to_blob(rows.slice(begin, end - begin)) for begin, end in cuts]
-    return [int(buckets[order[begin]]) for begin, _ in cuts], blobs
+    if (buckets[1:] < buckets[:-1]).any():
+        order = np.argsort(buckets, kind="stable")
+        rows, buckets = rows.take(pa.array(order)), buckets[order]
+    cuts = stretches(buckets)
+    return [int(buckets[begin]) for begin, _ in cuts], [
+        to_blob(rows.slice(begin, end - begin)) for begin, end in cuts
+    ]
 
 
 def packed_batch(

@@ -23,6 +23,7 @@ from causet.kernels.streams.causes import Causes as Read
 from causet.kernels.streams.causes import read_causes, read_parents
 from causet.kernels.streams.channels import is_marked, plain
 from causet.kernels.streams.frontiers import read_frontiers, read_numbers
+from causet.kernels.streams.keys import distinct_pairs
 from causet.readers import ALL
 from causet.spark.streams.messages.attributes import (
     PAST,
@@ -342,17 +343,15 @@ def receivers_of(table: pa.Table, settings: Settings) -> pa.Array:
 
 def _read_here(begin: Array, group: pa.Array, receiver: pa.Array, settings: Settings) -> Array:
     """For each (row, group) whether the row's receiver reads the group."""
-    owner = np.repeat(np.arange(len(receiver)), np.diff(begin))
     readers, groups = receiver.dictionary_encode(), group.dictionary_encode()
-    who, what = (each.indices.fill_null(-1).to_numpy(zero_copy_only=False) for each in (readers, groups))
-    width = len(groups.dictionary) + 1
-    pairs, which = np.unique(who[owner].astype(np.int64) * width + what, return_inverse=True)
-    names, known = readers.dictionary.to_pylist(), groups.dictionary.to_pylist()
+    who, what = (1 + each.indices.fill_null(-1).to_numpy(zero_copy_only=False) for each in (readers, groups))
+    names, known = [None, *readers.dictionary.to_pylist()], [None, *groups.dictionary.to_pylist()]
+    pairs, which = distinct_pairs(np.repeat(who, np.diff(begin)), what, len(names), len(known))
     reads = [
-        pair >= 0 and settings.readers.reads(names[pair // width], plain(known[pair % width]))
-        for pair in pairs
+        reader is not None and group is not None and settings.readers.reads(reader, plain(group))
+        for reader, group in ((names[r], known[g]) for r, g in zip(*pairs, strict=True))
     ]
-    found: Array = np.array(reads, np.bool_)[which.reshape(-1)]
+    found: Array = np.array(reads, np.bool_)[which]
     return found
 
 

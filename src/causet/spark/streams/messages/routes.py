@@ -33,8 +33,10 @@ class Route:
         rows, receiver, unread, unread_by = self._routed(table)
         if not len(rows):
             return packed_batch([0], None, [None], count, 0, unread, unread_by)
-        copies = table.take(pa.array(rows)).append_column(RECEIVER, receiver)
-        where, blobs = cut(copies, buckets_of(receiver.fill_null(""), self.settings.buckets))
+        buckets = buckets_of(receiver.fill_null(""), self.settings.buckets)
+        order = np.argsort(buckets, kind="stable")  # so that rows are copied once
+        copies = table.take(pa.array(rows[order])).append_column(RECEIVER, receiver.take(pa.array(order)))
+        where, blobs = cut(copies, buckets[order])
         return packed_batch(where, None, blobs, count, len(rows) + unread - count, unread, unread_by)
 
     def _routed(self, table: pa.Table) -> tuple[Array, pa.Array, int, Counter[str]]:
