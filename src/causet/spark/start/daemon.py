@@ -7,6 +7,7 @@ instead (`spark.python.daemon.module`). It ends in `pyspark.daemon.manager`, whi
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 from contextlib import suppress
@@ -48,9 +49,17 @@ def load() -> None:
         by_page(np.arange(1))  # the first kernel initialises numba
 
 
+def spare_collector() -> None:
+    """Keep what is loaded out of the cyclic collector. A worker runs it after every task, and without this it
+    walks all of numba, pandas and PySpark, which takes longer than a small task, and copies their pages."""
+    gc.collect()
+    gc.freeze()
+
+
 if __name__ == "__main__":
     prefer_installed()
     load()
     from pyspark.daemon import manager
 
+    spare_collector()
     manager()
