@@ -103,17 +103,32 @@ def test_every_status_has_its_exit_code(
 def test_order_writes_parquet_whose_rows_are_in_order(run: Any, tmp_path: Path) -> None:
     trace = written(tmp_path / "trace.jsonl", [C, B, A])
     ran = run("order", trace, "-o", tmp_path / "out")
-    assert (ran.code, ran.out) == (0, f"events 3, processes 2, longest chain 3 → {tmp_path}/out\n")
+    assert (ran.code, ran.out) == (0, f"events 3, processes 2 → {tmp_path}/out\n")
     rows = pq.read_table(tmp_path / "out" / "part-00000.parquet").to_pylist()
-    assert [(row["process"], row["seq"], row["block"], row["repaired"]) for row in rows] == [
-        ("a", 1, 1, 5),
-        ("b", 1, 2, 5),
-        ("b", 2, 3, 5),
+    assert [(row["process"], row["seq"], row["repaired"]) for row in rows] == [
+        ("a", 1, 5),
+        ("b", 1, 5),
+        ("b", 2, 5),
     ]
     assert [row["position"] for row in rows] == [0, 1, 2]
+    assert all("block" not in row for row in rows)
     again = run("order", trace, "-o", tmp_path / "out")
     assert again.code == 2
     assert str(tmp_path / "out") in again.error
+
+
+def test_order_adds_blocks_where_they_are_asked_for(run: Any, tmp_path: Path) -> None:
+    trace = written(tmp_path / "trace.jsonl", [C, B, A])
+    ran = run("order", trace, "-o", tmp_path / "out", "--blocks", "--format", "jsonl")
+    assert (ran.code, ran.out) == (0, f"events 3, processes 2, longest chain 3 → {tmp_path}/out\n")
+    assert [(row["process"], row["seq"], row["block"]) for row in rows_in(tmp_path / "out")] == [
+        ("a", 1, 1),
+        ("b", 1, 2),
+        ("b", 2, 3),
+    ]
+    told = json.loads(run("order", trace, "-o", tmp_path / "told", "--blocks", "--json").out)
+    assert told["blocks"] == 3
+    assert "blocks" not in json.loads(run("order", trace, "-o", tmp_path / "plain", "--json").out)
 
 
 def test_order_refuses_its_output_before_it_starts_anything(
@@ -132,7 +147,8 @@ def test_order_refuses_its_output_before_it_starts_anything(
 def test_names_of_fields_may_differ_in_case_alone_and_ours_are_refused(run: Any, tmp_path: Path) -> None:
     trace = tmp_path / "t.jsonl"
     trace.write_text('{"process": "p", "seq": 1, "Foo": 1, "foo": 2, "Process": 3, "Block": 4}\n')
-    code, _, told = run("order", str(trace), "-o", str(tmp_path / "out"), "--format", "jsonl")
+    asked = ("--blocks", "--format", "jsonl")
+    code, _, told = run("order", str(trace), "-o", str(tmp_path / "out"), *asked)
     assert (code, told) == (0, "")
     (row,) = map(json.loads, (tmp_path / "out" / "part-00000.jsonl").read_text().splitlines())
     assert {name: row[name] for name in ("Foo", "foo", "Process", "Block", "block")} == {
@@ -308,7 +324,7 @@ def test_order_keeps_every_column_of_a_table_under_its_name_with_its_value(
 ) -> None:
     """A table that has columns of all names that a trace, its reader and `order` use."""
     table = as_table(tmp_path / f"t.{form}", TABLE, drop=["Text"])
-    ran = run("order", table, *NAMED, "-o", tmp_path / "out", "--format", written_as, "--json")
+    ran = run("order", table, *NAMED, "-o", tmp_path / "out", "--format", written_as, "--blocks", "--json")
     assert ran.code == 0
     told = json.loads(ran.out)
     called = {"block": "input_input_block", "repaired": "input_repaired", "position": "input_position"}
@@ -361,7 +377,7 @@ def test_types_of_parquet_and_values_of_json_come_back_as_they_were(run: Any, tm
     assert run("order", tmp_path / "t.parquet", *named, "-o", tmp_path / "out").code == 0
     (part,) = (tmp_path / "out").glob("part-*")
     found = pq.read_table(part)
-    assert found.column_names == [*columns, "block", "repaired", "position"]
+    assert found.column_names == [*columns, "repaired", "position"]
     for name in ("id", "causes", "price", "raw", "deep"):
         assert found[name].to_pylist() == columns[name].to_pylist()
     assert found["id"].type == pa.int16() and found["price"].type == pa.decimal128(5, 2)
@@ -373,14 +389,15 @@ def test_types_of_parquet_and_values_of_json_come_back_as_they_were(run: Any, tm
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     ran = run("order", tmp_path / "t.jsonl", "--id", "id", "-o", tmp_path / "j", "--format", "jsonl")
     assert ran.code == 0
-    added = ("block", "repaired", "position")
+    added = ("repaired", "position")
     assert [{k: v for k, v in row.items() if k not in added} for row in rows_in(tmp_path / "j")] == rows
 
 
 def test_order_keeps_a_traces_own_block_repaired_and_position(run: Any, tmp_path: Path) -> None:
     events = [{"process": "a", "seq": n, "block": "mine", "position": -n, "n": n} for n in (1, 2)]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
-    ran = run("order", tmp_path / "t.jsonl", "-o", tmp_path / "out", "--format", "jsonl", "--json")
+    asked = ("--blocks", "--format", "jsonl", "--json")
+    ran = run("order", tmp_path / "t.jsonl", "-o", tmp_path / "out", *asked)
     assert json.loads(ran.out)["renamed"] == {"block": "input_block", "position": "input_position"}
     assert rows_in(tmp_path / "out") == [
         {

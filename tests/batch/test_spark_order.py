@@ -21,11 +21,18 @@ from causet.spark.columns import input_names
 from tests.helpers.logs import frame, many_logs, shuffled
 from tests.helpers.orders import EVENTS, by_definition, real_traces
 
+ADDED = ("repaired", "position")
 
-def found(ordered: DataFrame) -> list[tuple[str, int, Any]]:
-    rows = ordered.select("text", "block", "repaired", "position").collect()
+
+def found(ordered: DataFrame) -> list[tuple[str, Any]]:
+    """(id, repaired) in the order of the rows, which is that of positions."""
+    rows = ordered.select("text", *ADDED).collect()
     assert [row.position for row in rows] == list(range(len(rows)))
-    return [(row.text, row.block, row.repaired) for row in rows]
+    return [(row.text, row.repaired) for row in rows]
+
+
+def defined(events: Sequence[Event]) -> list[tuple[str, Any]]:
+    return [(each.id, each.repaired) for each in by_definition(events)]
 
 
 @pytest.mark.parametrize("floats", [False, True])
@@ -33,7 +40,35 @@ def found(ordered: DataFrame) -> list[tuple[str, int, Any]]:
 def test_random_logs_are_ordered_as_defined(spark: SparkSession, faults: bool, floats: bool) -> None:
     events = many_logs(range(40), faults)
     log = frame(spark, shuffled(events, seed=1), floats).repartition(3)
-    assert found(log.transform(causal_order())) == by_definition(events)
+    assert found(log.transform(causal_order())) == defined(events)
+
+
+@pytest.mark.parametrize("floats", [False, True])
+def test_blocks_come_where_they_are_asked_for_and_move_nothing(spark: SparkSession, floats: bool) -> None:
+    events = many_logs(range(40), faults=True)
+    log = frame(spark, shuffled(events, seed=1), floats).repartition(3)
+    ordered = order_events(log, blocks=True)
+    assert ordered.rows.columns == [*log.columns, "block", *ADDED]
+    assert found(ordered.rows) == defined(events)
+    expected = [each.block for each in by_definition(events)]
+    assert [row.block for row in log.transform(causal_order(blocks=True)).collect()] == expected
+    assert ordered.blocks == max(expected)
+    without = order_events(log)
+    assert without.rows.columns == [*log.columns, *ADDED]
+    assert without.blocks is None
+
+
+def test_equal_times_go_by_the_causes_with_that_time_alone(spark: SparkSession) -> None:
+    """b#1 stands on no chain, and a#3 on one of earlier events: at 5 o'clock both begin."""
+    times = {"a": (1, 1, 5), "b": (5, 5), "c": (5,)}
+    events = [
+        Event(process, seq, time=time)
+        for process, of_process in times.items()
+        for seq, time in enumerate(of_process, start=1)
+    ]
+    ordered = order_events(frame(spark, shuffled(events)), blocks=True).rows
+    rows = [(row.process, row.seq, row.block) for row in ordered.collect()]
+    assert rows == [("a", 1, 1), ("a", 2, 2), ("a", 3, 3), ("b", 1, 1), ("c", 1, 1), ("b", 2, 2)]
 
 
 def test_partitions_and_input_order_change_nothing(spark: SparkSession) -> None:
@@ -47,22 +82,20 @@ def test_partitions_and_input_order_change_nothing(spark: SparkSession) -> None:
 
 def test_every_column_of_the_input_stays_and_none_is_replaced(spark: SparkSession) -> None:
     log = frame(spark, many_logs([3], faults=False))
-    once = log.transform(causal_order())
-    assert once.columns == [*log.columns, "block", "repaired", "position"]
+    once = log.transform(causal_order(blocks=True))
+    added = ["block", *ADDED]
+    assert once.columns == [*log.columns, *added]
     old = ["input_block", "input_repaired", "input_position"]
-    again = once.transform(causal_order())
-    assert again.columns == [*log.columns, *old, "block", "repaired", "position"]
+    again = once.transform(causal_order(blocks=True))
+    assert again.columns == [*log.columns, *old, *added]
     assert again.drop(*old).collect() == once.collect()
-    for own, kept in zip(("block", "repaired", "position"), old, strict=True):
+    for own, kept in zip(added, old, strict=True):
         assert again.filter(~F.col(own).eqNullSafe(F.col(kept))).count() == 0
-    thrice = again.transform(causal_order())
-    assert thrice.columns[len(log.columns) :] == [
-        *old,
-        *(f"input_{name}" for name in old),
-        "block",
-        "repaired",
-        "position",
-    ]
+    thrice = again.transform(causal_order(blocks=True))
+    assert thrice.columns[len(log.columns) :] == [*old, *(f"input_{name}" for name in old), *added]
+    unasked = once.transform(causal_order())
+    assert unasked.columns == [*log.columns, "block", *old[1:], *ADDED], "the name block is free then"
+    assert unasked.select("block").collect() == once.select("block").collect()
 
 
 def test_names_that_spark_takes_for_one_clash_too(spark: SparkSession) -> None:
@@ -71,7 +104,7 @@ def test_names_that_spark_takes_for_one_clash_too(spark: SparkSession) -> None:
     before = spark.conf.get("spark.sql.caseSensitive")
     spark.conf.set("spark.sql.caseSensitive", "false")
     try:
-        ordered = order_events(log)
+        ordered = order_events(log, blocks=True)
         found = ordered.rows.collect()
     finally:
         spark.conf.set("spark.sql.caseSensitive", before or "true")
@@ -149,4 +182,4 @@ def test_real_executions_are_ordered_as_defined(spark: SparkSession, path: Path)
         times = [json.loads(line).get("time") for line in stream]
     floats = any(isinstance(time, float) for time in times)
     log = frame(spark, shuffled(events), floats)
-    assert found(log.transform(causal_order())) == by_definition(events)
+    assert found(log.transform(causal_order())) == defined(events)

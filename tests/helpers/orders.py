@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -15,8 +15,16 @@ EVENTS = TRACES / "events"
 real_traces = pytest.mark.skipif(not EVENTS.is_dir(), reason=f"the real traces are not at {EVENTS}")
 
 
-def by_definition(events: Sequence[Event]) -> list[tuple[str, int, Any]]:
-    """(id, block, repaired) in the order of positions."""
+class Defined(NamedTuple):
+    id: str
+    repaired: Any
+    """None where no time is known"""
+    level: int
+    block: int
+
+
+def by_definition(events: Sequence[Event]) -> list[Defined]:
+    """The events in the order of positions: by (repaired, level, process, seq)."""
     causes = direct_causes(events)
     effects: list[list[int]] = [[] for _ in events]
     for effect, its_causes in enumerate(causes):
@@ -24,18 +32,21 @@ def by_definition(events: Sequence[Event]) -> list[tuple[str, int, Any]]:
             effects[cause].append(effect)
     left = [len(its_causes) for its_causes in causes]
     free = [number for number, count in enumerate(left) if not count]
-    block, repaired = [0] * len(events), [float("-inf")] * len(events)
+    block, level, repaired = [0] * len(events), [0] * len(events), [float("-inf")] * len(events)
     while free:
         number = free.pop()
         event = events[number]
         own: Any = float("-inf") if event.time is None else event.time
         block[number] = 1 + max((block[cause] for cause in causes[number]), default=0)
         repaired[number] = max([own, *(repaired[cause] for cause in causes[number])])
+        same = [cause for cause in causes[number] if repaired[cause] == repaired[number]]
+        level[number] = 1 + max((level[cause] for cause in same), default=0)
         for effect in effects[number]:
             left[effect] -= 1
             if not left[effect]:
                 free.append(effect)
     ranked = sorted(
-        range(len(events)), key=lambda n: (repaired[n], block[n], events[n].process, events[n].seq)
+        range(len(events)), key=lambda n: (repaired[n], level[n], events[n].process, events[n].seq)
     )
-    return [(events[n].id, block[n], None if repaired[n] == float("-inf") else repaired[n]) for n in ranked]
+    times = [None if time == float("-inf") else time for time in repaired]
+    return [Defined(events[n].id, times[n], level[n], block[n]) for n in ranked]

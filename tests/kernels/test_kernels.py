@@ -1,4 +1,4 @@
-"""The kernels against definitions: blocks, repaired times and positions of random executions, and names."""
+"""The kernels against definitions: levels, times, positions and blocks of random executions; names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from causet.holdback import HoldBack
 from causet.kernels import names
-from causet.kernels.logs import levels, tables
+from causet.kernels.logs import blocks, levels, tables
 from causet.kernels.logs.pages import PLAIN, Pages, Piece, Repeated
 
 
@@ -85,7 +85,7 @@ def pages_of(run: Execution, kind: type = np.int64, budget: int = ROOMY) -> Iter
 
 
 def columns(pages: Pages) -> tuple[list[int], list[int], list[int]]:
-    """Blocks, repaired times and positions of all events."""
+    """Levels, repaired times and positions of all events."""
     found: tuple[list[int], list[int], list[int]] = ([], [], [])
     for page in range(pages.count):
         for column, values in zip(found, pages.resident(page), strict=True):
@@ -93,17 +93,25 @@ def columns(pages: Pages) -> tuple[list[int], list[int], list[int]]:
     return found
 
 
-def by_definition(run: Execution) -> dict[tuple[int, int], tuple[int, int]]:
-    """(block, repaired) of each event, word by word."""
-    found: dict[tuple[int, int], tuple[int, int]] = {}
+class Defined(NamedTuple):
+    repaired: int
+    level: int
+    block: int
+
+
+def by_definition(run: Execution) -> dict[tuple[int, int], Defined]:
+    """The three of each event, word by word."""
+    found: dict[tuple[int, int], Defined] = {}
     left = set(run.events())
     while left:
         for event in sorted(left):
             p, s = event
-            before = [*run.causes[event], *([(p, s - 1)] if s else [])]
-            if all(cause in found for cause in before):
-                block = 1 + max((found[cause][0] for cause in before), default=0)
-                found[event] = (block, max([run.times[event], *(found[cause][1] for cause in before)]))
+            direct = [*run.causes[event], *([(p, s - 1)] if s else [])]
+            if all(cause in found for cause in direct):
+                before = [found[cause] for cause in direct]
+                repaired = max([run.times[event], *(cause.repaired for cause in before)])
+                level = 1 + max((cause.level for cause in before if cause.repaired == repaired), default=0)
+                found[event] = Defined(repaired, level, 1 + max((cause.block for cause in before), default=0))
                 left.remove(event)
                 break
     return found
@@ -111,18 +119,37 @@ def by_definition(run: Execution) -> dict[tuple[int, int], tuple[int, int]]:
 
 @pytest.mark.parametrize("budget", [ROOMY, TIGHT])
 @pytest.mark.parametrize("seed", range(80))
-def test_blocks_repaired_times_and_positions_are_what_the_definition_says(seed: int, budget: int) -> None:
+def test_levels_times_positions_and_blocks_are_what_the_definition_says(seed: int, budget: int) -> None:
     run = random_execution(seed)
     expected = by_definition(run)
     with pages_of(run, np.float64 if seed % 2 else np.int64, budget) as pages:
         waiting = levels.fill_levels(pages)
         assert waiting.done.tolist() == run.counts
+        block = blocks.blocks_of(pages).tolist()
         levels.fill_positions(pages)
-        block, repaired, position = columns(pages)
-    assert list(zip(block, repaired, strict=True)) == [expected[e] for e in run.events()]
-    ranked = sorted(run.events(), key=lambda e: (expected[e][1], expected[e][0], *e))
+        level, repaired, position = columns(pages)
+    assert list(zip(repaired, level, block, strict=True)) == [expected[e] for e in run.events()]
+    ranked = sorted(run.events(), key=lambda e: (expected[e].repaired, expected[e].level, *e))
     assert [run.events()[i] for i in np.argsort(position)] == ranked
     assert sorted(position) == list(range(len(position)))
+
+
+def test_levels_begin_again_where_the_repaired_time_is_later() -> None:
+    """Worked out by hand. Process 0 has the times 1, 1, 5, 2; process 1 has 5, 5 and 3, and its second event
+    knows the second of process 0."""
+    run = Execution(
+        [4, 3],
+        {(0, 0): [], (0, 1): [], (0, 2): [], (0, 3): [(1, 1)], (1, 0): [], (1, 1): [(0, 1)], (1, 2): []},
+        {(0, 0): 1, (0, 1): 1, (0, 2): 5, (0, 3): 2, (1, 0): 5, (1, 1): 5, (1, 2): 3},
+    )
+    with pages_of(run) as pages:
+        levels.fill_levels(pages)
+        assert blocks.blocks_of(pages).tolist() == [1, 2, 3, 4, 1, 3, 4]
+        levels.fill_positions(pages)
+        level, repaired, position = columns(pages)
+    assert repaired == [1, 1, 5, 5, 5, 5, 5]
+    assert level == [1, 2, 1, 3, 1, 2, 3]
+    assert position == [0, 1, 2, 5, 3, 4, 6], "by blocks, the first of process 1 would come before (0, 2)"
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -184,6 +211,7 @@ def test_a_long_chain_across_processes_costs_no_stack_and_no_rounds(budget: int)
         assert levels.fill_levels(pages).done.tolist() == [n, n]
         levels.fill_positions(pages)
         assert max(columns(pages)[0]) == 2 * n
+        assert columns(pages)[2] == [*range(0, 2 * n, 2), *range(1, 2 * n, 2)]
 
 
 @pytest.mark.parametrize("budget", [ROOMY, TIGHT])

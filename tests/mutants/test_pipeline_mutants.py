@@ -2,14 +2,14 @@
 
 The tasks run here as they run in Spark's workers, one after the other, on rows that a test makes; the kernels
 run as plain Python, so that a mutant need not be compiled. A mutant is a change to one line of one module.
-What is compared are the definitions: blocks, repaired times and positions word by word, verdicts by the
+What is compared are the definitions: repaired times, positions and blocks word by word, verdicts by the
 oracle.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
@@ -21,13 +21,14 @@ from causet.check.oracle import judge
 from causet.model import Event
 from tests.helpers.logs import many_logs, random_log
 from tests.helpers.mutating import Change, modules
-from tests.helpers.orders import by_definition
+from tests.helpers.orders import Defined, by_definition
 
 MODULES = (
     "logs.tables",
     "logs.waiting",
     "logs.causal_pass",
     "logs.levels",
+    "logs.blocks",
     "logs.verify",
     "skeleton.pack",
     "skeleton.match",
@@ -94,23 +95,41 @@ def answered(
     return found.filter(found.column(task.NOTES).is_null()), json.loads(noted)["counts"]
 
 
-def ordered(made: dict[str, Any], log: Log) -> list[tuple[str, int, Any]]:
-    """(id, block, repaired) in the order of positions."""
-    chunks, _ = answered(
-        made, log, made["batch.order"].LevelsKernel(False), log.blobs(made, deliveries=False)
-    )
+def ordered(made: dict[str, Any], log: Log) -> list[tuple[str, Any, int]]:
+    """(id, repaired, block) in the order of positions."""
+    kernel = made["batch.order"].LevelsKernel(floats=False, blocks=True)
+    chunks, counts = answered(made, log, kernel, log.blobs(made, deliveries=False))
     block, repaired, position = (
         [value for chunk in chunks.column(name).to_pylist() for value in chunk]
         for name in ("block", "repaired", "position")
     )
     assert sorted(position) == list(range(len(log.events)))
-    rows = zip(position, (event.id for event in log.events), block, repaired, strict=True)
-    return [(id, level, time) for _, id, level, time in sorted(rows)]
+    assert counts["blocks"] == max(block)
+    rows = zip(position, (event.id for event in log.events), repaired, block, strict=True)
+    return [(id, time, longest) for _, id, time, longest in sorted(rows, key=lambda row: row[0])]
+
+
+def shown(defined: Sequence[Defined]) -> list[tuple[str, Any, int]]:
+    return [(each.id, each.repaired, each.block) for each in defined]
 
 
 def check_order(made: dict[str, Any], seed: int) -> None:
     events = random_log(seed)
-    assert ordered(made, Log(events)) == by_definition(events)
+    assert ordered(made, Log(events)) == shown(by_definition(events))
+
+
+LEVELS = [
+    *(Event("a", seq, time=time) for seq, time in ((1, 1), (2, 1), (3, 5))),
+    *(Event("b", seq, time=time) for seq, time in ((1, 5), (2, 5))),
+    Event("c", 1, time=5),
+]
+"""The third event of a has two causes, but none with its own time: its level is 1, as that of the first of b
+and of c. The second of b has the level 2."""
+
+
+def check_levels(made: dict[str, Any], _: int) -> None:
+    found = [id for id, _, _ in ordered(made, Log(LEVELS))]
+    assert found == ["a#1", "a#2", "a#3", "b#1", "c#1", "b#2"]
 
 
 def check_verdict(made: dict[str, Any], seed: int) -> None:
@@ -143,7 +162,11 @@ def check_verdict(made: dict[str, Any], seed: int) -> None:
     assert notes.get("unknown parent", 0) == len(expected.unknown_parents)
 
 
-CHECKS = {"order": check_order, "verdict": check_verdict}
+CHECKS: dict[str, Callable[[dict[str, Any], int], None]] = {
+    "order": check_order,
+    "levels": check_levels,
+    "verdict": check_verdict,
+}
 SEEDS = range(300)
 
 
@@ -165,24 +188,55 @@ def mutant(check: str, module: str, line: str, becomes: str, name: str) -> None:
 mutant(
     "order",
     "logs.levels",
-    "level[p] = max(level[p], view.word[its_place])",
-    "pass",
-    "blocks of other processes do not count",
+    "_lift(latest, level, p, view.time[its_place], view.word[its_place])",
+    "_lift(latest, level, p, view.time[its_place], 0)",
+    "levels of other processes do not count",
 )
 mutant(
     "order",
     "logs.levels",
-    "latest[p] = max(latest[p], view.time[its_place])",
+    "_lift(latest, level, p, view.time[its_place], view.word[its_place])",
     "pass",
-    "times of other processes do not count",
+    "other processes do not count",
 )
-mutant("order", "logs.levels", "level[p] += 1", "level[p] = max(level[p], 1)", "a block is no larger")
+mutant("order", "logs.levels", "level[p] += 1", "level[p] = max(level[p], 1)", "a level is no larger")
 mutant(
     "order",
     "logs.levels",
-    "latest[p] = max(latest[p], view.time[place])",
+    "_lift(latest, level, p, view.time[place], 0)",
     "latest[p] = view.time[place]",
     "repaired times fall",
+)
+mutant(
+    "levels",
+    "logs.levels",
+    """
+        latest[p] = time
+        level[p] = its_level
+""",
+    """
+        latest[p] = time
+        level[p] = max(level[p], its_level)
+""",
+    "the level counts what was earlier in the process",
+)
+mutant(
+    "order",
+    "logs.levels",
+    "elif time == latest[p]:",
+    "else:",
+    "the level counts causes that are earlier than others",
+)
+mutant(
+    "levels",
+    "logs.levels",
+    "if time > latest[p]:",
+    "level[p] = max(level[p], its_level)\n    if time > latest[p]:\n        latest[p] = time\n    if False:",
+    "the block in place of the level",
+)
+mutant("order", "logs.blocks", "block = max(block, blocks[links[at]])", "pass", "blocks know one process")
+mutant(
+    "order", "logs.blocks", "0 if e == first[processes[i]] else blocks[e - 1]", "0", "blocks know links only"
 )
 mutant(
     "order",
@@ -206,18 +260,18 @@ mutant(
     "the last that waits is remembered",
 )
 mutant(
-    "order",
+    "levels",
     "logs.causal_pass",
-    "(block[q] < its_block or (block[q] == its_block and q < p))",
+    "(level[q] < its_level or (level[q] == its_level and q < p))",
     "q < p",
-    "equal times are not told apart by blocks",
+    "the level is left out of the position",
 )
 mutant(
     "order",
     "logs.causal_pass",
-    "(block[q] == its_block and q < p)",
-    "(block[q] == its_block and q > p)",
-    "equal blocks go by processes backwards",
+    "(level[q] == its_level and q < p)",
+    "(level[q] == its_level and q > p)",
+    "equal levels go by processes backwards",
 )
 mutant(
     "order",

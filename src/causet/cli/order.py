@@ -26,6 +26,11 @@ from causet.verdict import exit_code
     show_default=True,
     help="Format of the files.",
 )
+@click.option(
+    "--blocks",
+    is_flag=True,
+    help="Add the column block: 1 + the largest block among the direct causes.  [default: left out]",
+)
 @click.option("--overwrite", is_flag=True, help="Replace DIR if it exists.")
 @input_options
 @strict_option
@@ -35,6 +40,7 @@ def order(
     inputs: tuple[Path, ...],
     output: str,
     written_as: str,
+    blocks: bool,
     overwrite: bool,
     form: str | None,
     strict: bool,
@@ -50,14 +56,14 @@ def order(
     name and with its own values (for other logs, the fields of the trace that `causet convert` makes), plus
 
     \b
-      block      1 + the largest block among the direct causes
       repaired   the event's time, or that of a cause if it is later
       position   0, 1, 2, …: the order
 
     in files part-00000, part-00001, …, whose rows, read one file after the other, are in that order. An input
-    column with one of these names is kept as input_NAME. All TRACEs together are one execution. The exit code
-    is 3 if the log has faults (gaps, unknown parents, deliveries without a send): it is ordered as far as it
-    is known.
+    column with one of these names is kept as input_NAME. The order is by repaired time, level, process and
+    seq; the level is 1 + the largest level among the direct causes with the same repaired time, or 1 if there
+    are none. All TRACEs together are one execution. The exit code is 3 if the log has faults (gaps, unknown
+    parents, deliveries without a send): it is ordered as far as it is known.
 
     \b
     Examples:
@@ -69,13 +75,13 @@ def order(
 
     check_target(output, overwrite)
     with execution(inputs, form, options, master, conf, "ordering", own_columns=True) as source:
-        from causet.spark.batch.order import ADDED, order_events
+        from causet.spark.batch.order import added, order_events
         from causet.spark.write.folder import write_rows
 
-        ordered = order_events(source.events)
+        ordered = order_events(source.events, blocks)
         faults = [*source.faults, *ordered.faults]
         refuse_faults(strict, faults)
-        rows, renamed = source.given_back(ordered.rows, ADDED)
+        rows, renamed = source.given_back(ordered.rows, added(blocks))
         renamed = {**ordered.renamed, **renamed}
         files = write_rows(rows, output, written_as, overwrite)
         census = ordered.census
@@ -86,17 +92,15 @@ def order(
                 "status": status,
                 "events": census.events,
                 "processes": len(census.processes),
-                "blocks": ordered.blocks,
+                **({"blocks": ordered.blocks} if blocks else {}),
                 "files": [str(file) for file in files],
                 "renamed": renamed,
                 "faults": fault_records(faults),
             }
         )
     else:
-        click.echo(
-            f"events {census.events:,}, processes {len(census.processes):,}, longest chain "
-            f"{ordered.blocks:,} → {output}"
-        )
+        chain = "" if ordered.blocks is None else f", longest chain {ordered.blocks:,}"
+        click.echo(f"events {census.events:,}, processes {len(census.processes):,}{chain} → {output}")
         for own, new in renamed.items():
             click.echo(f"  the input has a column {printable(own)}: it is kept as {printable(new)}")
         for line in fault_lines(faults):

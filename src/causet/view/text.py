@@ -13,7 +13,7 @@
 A lane per process, a row per event. An arrow is drawn where a message arrives, and comes from the lane that
 sent it. In brackets, beside the lane, stands what the process has received and holds back.
 
-Rows are in the order of `causet order`: by repaired time, then block, process and seq. So a drawing depends
+Rows are in the order of `causet order`: by repaired time, then level, process and seq. So a drawing depends
 on the events alone, not on the order in which they are given. All text comes from files that anyone may
 have written: what could move the cursor, hide or reorder text is shown escaped.
 """

@@ -30,7 +30,7 @@ class Cycle(NamedTuple):
 
 
 def deliveries_of(pages: Pages) -> tuple[Array, Array]:
-    """(process, send) of all deliveries, those of a process in its order. Blocks and repaired times have to
+    """(process, send) of all deliveries, those of a process in its order. Levels and repaired times have to
     be in the pages."""
     processes, sends = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
     for passed in causal_pass(pages):

@@ -1,8 +1,8 @@
 """The causal pass: all events of an execution in the order of their positions, which is a causal one.
 
-Repaired times and blocks only grow along a process, so its events are a sorted run, and the pass is a merge
-of as many runs as there are processes. The runs meet in a tournament: every node remembers who lost there, so
-that the next winner is found on the way up from the last one.
+Along a process repaired times only grow, and levels where they stay the same. So its events are a sorted run,
+and the pass is a merge of as many runs as there are processes. The runs meet in a tournament: every node
+remembers who lost there, so that the next winner is found on the way up from the last one.
 
 Events come some thousands at a time, as arrays, with their links: kernels that look at their own event only
 need not know that an execution has pages.
@@ -24,7 +24,7 @@ TAKEN, WANTED = 0, 1
 ROOM = 1 << 12
 """Events that come at a time, at most."""
 NEVER = np.iinfo(np.int32).max
-"""The block of a process that has no event left."""
+"""The level of a process that has no event left."""
 
 
 class Passed(NamedTuple):
@@ -40,7 +40,7 @@ class Passed(NamedTuple):
 
 
 def causal_pass(pages: Pages) -> Iterator[Passed]:
-    """All events with their links. Blocks and repaired times have to be in the pages."""
+    """All events with their links. Levels and repaired times have to be in the pages."""
     for events, processes in events_in_order(pages):
         yield Passed(events, processes, *_links_of(pages.view, events))
 
@@ -82,7 +82,7 @@ class Merge(NamedTuple):
     losers: Array
     """node 1 is the top, nodes 2n and 2n + 1 are below node n; in node 0 is the winner"""
     next_event: Array
-    block: Array
+    level: Array
     repaired: Array
     """of each process's next event"""
     end: Array
@@ -102,7 +102,7 @@ def _begin(pages: Pages) -> Merge:
     merge = Merge(
         losers=np.zeros(width, np.int32),
         next_event=np.append(view.first[:-1], np.full(width - processes, view.first[-1])),
-        block=np.full(width, NEVER, np.int32),
+        level=np.full(width, NEVER, np.int32),
         repaired=np.full(width, end[0]),
         end=end,
         events=np.empty(ROOM, np.int64),
@@ -114,11 +114,11 @@ def _begin(pages: Pages) -> Merge:
             page = int(view.first[p]) >> pages.shift
             words, times, _ = pages.resident(page)
             offset = int(view.first[p]) - (page << pages.shift)
-            merge.block[p], merge.repaired[p] = words[offset], times[offset]
+            merge.level[p], merge.repaired[p] = words[offset], times[offset]
     winners = np.append(np.zeros(width, np.int32), np.arange(width, dtype=np.int32))
     for node in range(width - 1, 0, -1):
         left, right = winners[2 * node : 2 * node + 2]
-        ahead = (merge.repaired[right], merge.block[right]) < (merge.repaired[left], merge.block[left])
+        ahead = (merge.repaired[right], merge.level[right]) < (merge.repaired[left], merge.level[left])
         winners[node], merge.losers[node] = (right, left) if ahead else (left, right)
     merge.losers[0] = winners[1]
     return merge
@@ -136,7 +136,7 @@ def _take(view: View, merge: Merge) -> int:
         view.word,
         view.time,
     )
-    losers, next_of, block, repaired = merge.losers, merge.next_event, merge.block, merge.repaired
+    losers, next_of, level, repaired = merge.losers, merge.next_event, merge.level, merge.repaired
     events, processes, counts = merge.events, merge.processes, merge.counts
     end, mask = merge.end[0], (1 << shift) - 1
     ready, left = 0, first[-1] - counts[TAKEN]
@@ -147,29 +147,29 @@ def _take(view: View, merge: Merge) -> int:
         if slot == ABSENT:
             counts[WANTED] = e >> shift
             break
-        p, its_block, its_time = winner, np.int32(NEVER), end
+        p, its_level, its_time = winner, np.int32(NEVER), end
         if e + 1 < first[p + 1]:
             following = slot_of[(e + 1) >> shift]
             if following == ABSENT:
                 counts[WANTED] = (e + 1) >> shift
                 break
             place = (following << shift) + ((e + 1) & mask)
-            its_block, its_time = word[place], time[place]
+            its_level, its_time = word[place], time[place]
             used[following] = True
         used[slot] = True
         events[ready] = e
         processes[ready] = p
         ready += 1
         next_of[p] = e + 1
-        block[p], repaired[p] = its_block, its_time
+        level[p], repaired[p] = its_level, its_time
         node = (len(losers) + p) >> 1
         while node:
             q = losers[node]
             if repaired[q] < its_time or (
-                repaired[q] == its_time and (block[q] < its_block or (block[q] == its_block and q < p))
+                repaired[q] == its_time and (level[q] < its_level or (level[q] == its_level and q < p))
             ):
                 losers[node] = p
-                p, its_time, its_block = q, repaired[q], block[q]
+                p, its_time, its_level = q, repaired[q], level[q]
             node >>= 1
         winner = p
     losers[0] = winner

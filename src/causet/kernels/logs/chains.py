@@ -64,8 +64,8 @@ def shortest_chains(pages: Pages, delivery: int, send: int, addressed: Array) ->
     """The layers of all shortest chains to this message from one that should have been delivered before it.
 
     `addressed` are the sends of all messages for the process of the delivery, in order. The last layer holds
-    the messages that should have come first; layer 0, the message itself, is left out. Blocks have to be in
-    the pages.
+    the messages that should have come first; layer 0, the message itself, is left out. Levels and
+    repaired times have to be in the pages.
     """
     process = pages.process_of(delivery)
     done = traffic(pages, int(pages.first[process]), delivery)
@@ -93,16 +93,16 @@ def shortest_chains(pages: Pages, delivery: int, send: int, addressed: Array) ->
 
 def _since(pages: Pages, missing: Array) -> Array:
     """For each process, where the history begins that may know of something missing: a chain from its first
-    message goes to larger blocks."""
+    message goes to later repaired times, or to larger levels at the same one."""
     senders = processes_of(pages.first, missing)
     _, firsts = np.unique(senders, return_index=True)
-    least = min(_block(pages, int(first)) for first in missing[firsts])
+    least = min(_rank(pages, int(first)) for first in missing[firsts])
     since = np.empty(len(pages.first) - 1, np.int64)
     for process in range(len(since)):
         low, high = int(pages.first[process]), int(pages.first[process + 1])
         while low < high:
             middle = (low + high) // 2
-            if _block(pages, middle) < least:
+            if _rank(pages, middle) < least:
                 low = middle + 1
             else:
                 high = middle
@@ -110,9 +110,11 @@ def _since(pages: Pages, missing: Array) -> Array:
     return since
 
 
-def _block(pages: Pages, event: int) -> int:
-    words, _, _ = pages.resident(event >> pages.shift)
-    return int(words[event & (pages.size - 1)])
+def _rank(pages: Pages, event: int) -> tuple[int | float, int]:
+    """(repaired time, level)"""
+    levels, times, _ = pages.resident(event >> pages.shift)
+    place = event & (pages.size - 1)
+    return times[place].item(), int(levels[place])
 
 
 def _messages(pages: Pages, layer: Layer) -> Iterator[Known]:

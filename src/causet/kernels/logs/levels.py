@@ -1,8 +1,11 @@
-"""Blocks, repaired times and positions of a whole execution, in one pass each.
+"""Levels, repaired times and positions of a whole execution, in one pass each.
 
-block       1 + the largest block among the direct predecessors
 repaired    the largest of the own time and the direct predecessors' repaired times
-position    the rank by (repaired, block, process, seq)
+level       1 + the largest level among the direct predecessors with the same repaired time, or 1
+position    the rank by (repaired, level, process, seq)
+
+A predecessor is repaired to the same time or an earlier one, and of the same it has a smaller level. So the
+order is causal, and the level of an event depends on events with its own repaired time alone.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from causet.kernels.logs.waiting import (
 
 
 def fill_levels(pages: Pages) -> Waiting:
-    """Fill the block (as word) and the repaired time of every event that does not wait for a cycle.
+    """Fill the level (as word) and the repaired time of every event that does not wait for a cycle.
 
     Where `done` of the answer is less than a process has events, its next event waits forever.
     """
@@ -49,7 +52,7 @@ def _least(kind: Any) -> Any:
 def _release(view: View, waiting: Waiting, level: Array, latest: Array) -> bool:
     """Go on until nothing is ready any more (True), or a page is missing (False).
 
-    `level` and `latest` hold for each process the block and repaired time of its last event, raised by the
+    `level` and `latest` hold for each process the level and repaired time of its last event, raised by the
     causes of the next one that were looked at.
     """
     mask = (1 << view.shift) - 1
@@ -77,8 +80,7 @@ def _release(view: View, waiting: Waiting, level: Array, latest: Array) -> bool:
                     if view.word[its_place] == 0:
                         held_by = cause
                         break
-                    level[p] = max(level[p], view.word[its_place])
-                    latest[p] = max(latest[p], view.time[its_place])
+                    _lift(latest, level, p, view.time[its_place], view.word[its_place])
                     at += 1
                 if at < view.link_first[links + 1]:
                     waiting.looked_at[p] = at - view.link_first[links]
@@ -91,8 +93,8 @@ def _release(view: View, waiting: Waiting, level: Array, latest: Array) -> bool:
                 watch(waiting, p, held_by)
                 break
             place = (slot << view.shift) + (e & mask)
+            _lift(latest, level, p, view.time[place], 0)
             level[p] += 1
-            latest[p] = max(latest[p], view.time[place])
             view.word[place] = level[p]
             view.time[place] = latest[p]
             waiting.looked_at[p] = 0
@@ -102,6 +104,17 @@ def _release(view: View, waiting: Waiting, level: Array, latest: Array) -> bool:
                 wake(waiting, e)
             e += 1
     return True
+
+
+@njit(cache=True)
+def _lift(latest: Array, level: Array, p: int, time: Any, its_level: int) -> None:
+    """One more time below the next event of a process: a cause's, with its level, or the own one, with 0. Of
+    levels only those at the latest time count."""
+    if time > latest[p]:
+        latest[p] = time
+        level[p] = its_level
+    elif time == latest[p]:
+        level[p] = max(level[p], its_level)
 
 
 def fill_positions(pages: Pages) -> None:

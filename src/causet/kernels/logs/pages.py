@@ -1,7 +1,7 @@
 """An execution laid out by process, on disk where it is larger than the memory allowed, a page at a time.
 
 Events are numbered: those of process p are `first[p] : first[p + 1]`, in process order. A page is 2^shift
-events with what kernels need of them: a word each (block, or a mark), a time, an `info`, and the direct
+events with what kernels need of them: a word each (level, or a mark), a time, an `info`, and the direct
 predecessors in other processes. Kernels see only resident pages. One that meets another stops and says which;
 it is made resident, at the cost of one that was not used lately, and the kernel goes on where it was.
 

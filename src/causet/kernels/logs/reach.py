@@ -5,7 +5,7 @@ a suffix: one number per process each. The past is searched backwards, every lin
 lead from effects to causes, so the future is found in a causal pass, which also counts the fewest steps to
 each event.
 
-A step leads to the next event of the process, or along a link. Steps are written where the blocks were, so
+A step leads to the next event of the process, or along a link. Steps are written where the levels were, so
 the pages serve no other causal pass afterwards.
 """
 
@@ -168,7 +168,7 @@ class _Ahead(NamedTuple):
 def future_of(pages: Pages, event: int, nearest: int = 0, direct: int = 0, until: int = ABSENT) -> Future:
     """What happened after an event; of the nearest and of the direct effects, at most this many.
 
-    With `until` the pass ends soon after that event, and what comes later is left out. Blocks and repaired
+    With `until` the pass ends soon after that event, and what comes later is left out. Levels and repaired
     times have to be in the pages.
     """
     ahead = _Ahead(

@@ -46,7 +46,7 @@ def shortest_chain(pages: Pages, cause: int, effect: int) -> Array:
     """The events of a shortest chain of steps from a cause to its effect, both included.
 
     Of several, the smallest by (process, seq), read from the cause on; if more than MOST_LINKS steps lie on
-    shortest chains, read from the effect on. Blocks and repaired times have to be in the pages.
+    shortest chains, read from the effect on. Levels and repaired times have to be in the pages.
     """
     since = future_of(pages, cause, until=effect).since
     length = steps_to(pages, effect)

@@ -133,7 +133,7 @@ def vector_chunks(pages: Pages, processes: Array, uses: Array, shift: int, sums:
     """The columns of these processes for all events, 2^shift events at a time; or, with `sums`, only the sum
     of these columns for each event.
 
-    `uses` are the counts of links to each event, which are used up. Blocks and repaired times have to be in
+    `uses` are the counts of links to each event, which are used up. Levels and repaired times have to be in
     the pages.
     """
     columns = _columns(pages, processes, uses)

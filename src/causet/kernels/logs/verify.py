@@ -99,7 +99,7 @@ def verify_columns(pages: Pages, senders: Array, addressed: Addressed, names: in
 
     Yields findings, rows of (what, delivery, process, send, missing): for EARLY, `missing` is the send of a
     message that should have come first, the earliest one of the first sender that has one; else it is the
-    send again. NEVER has no delivery, and its process is a target, one of `names`. Blocks and repaired times
+    send again. NEVER has no delivery, and its process is a target, one of `names`. Levels and repaired times
     have to be in the pages.
     """
     here = _senders(pages.first, senders, addressed, names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,7 @@ _ARROW = {
 
 @dataclass
 class Execution:
-    """What a kernel runs on: an execution, with blocks and repaired times in its pages."""
+    """What a kernel runs on: an execution, with levels and repaired times in its pages."""
 
     pages: Pages
     targets: Targets
@@ -48,8 +48,10 @@ class Execution:
 class Kernel(ABC):
     """A computation on a whole skeleton. Runs in workers: its fields are sent there."""
 
-    event_bytes: ClassVar[int] = 0
-    """memory that it needs for every event, in addition to the pages"""
+    @property
+    def event_bytes(self) -> int:
+        """Memory that it needs for every event, in addition to the pages."""
+        return 0
 
     @property
     @abstractmethod
@@ -134,7 +136,7 @@ def piece_types(time_type: type) -> list[type]:
 
 
 def is_sound(pages: Pages, notes: Notes) -> bool:
-    """Fill blocks and repaired times; False, with a note, if the events are not an execution."""
+    """Fill levels and repaired times; False, with a note, if the events are not an execution."""
     try:
         waiting = fill_levels(pages)
     except Repeated as error:
