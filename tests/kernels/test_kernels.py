@@ -125,10 +125,11 @@ def test_levels_times_positions_and_blocks_are_what_the_definition_says(seed: in
     with pages_of(run, np.float64 if seed % 2 else np.int64, budget) as pages:
         waiting = levels.fill_levels(pages)
         assert waiting.done.tolist() == run.counts
-        block = blocks.blocks_of(pages).tolist()
+        block = blocks.blocks_of(pages)
+        assert block.nbytes == blocks.BLOCK_BYTES * pages.events
         levels.fill_positions(pages)
         level, repaired, position = columns(pages)
-    assert list(zip(repaired, level, block, strict=True)) == [expected[e] for e in run.events()]
+    assert list(zip(repaired, level, block.tolist(), strict=True)) == [expected[e] for e in run.events()]
     ranked = sorted(run.events(), key=lambda e: (expected[e].repaired, expected[e].level, *e))
     assert [run.events()[i] for i in np.argsort(position)] == ranked
     assert sorted(position) == list(range(len(position)))
