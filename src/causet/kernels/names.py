@@ -42,16 +42,34 @@ def mixed(value: Word) -> Word:
 
 
 @njit(cache=True, inline="always")
+def word_at(data: Array, begin: int, end: int) -> Word:
+    """The bytes from `begin` to `end`, but 8 at most, as one number, the last byte the least."""
+    at, size = uint64(begin), uint64(min(end - begin, 8))
+    word = uint64(0)
+    if begin < end and at + uint64(8) <= uint64(len(data)):  # one load, even if the name ends earlier
+        word = (
+            (uint64(data[at]) << uint64(56))
+            | (uint64(data[at + uint64(1)]) << uint64(48))
+            | (uint64(data[at + uint64(2)]) << uint64(40))
+            | (uint64(data[at + uint64(3)]) << uint64(32))
+            | (uint64(data[at + uint64(4)]) << uint64(24))
+            | (uint64(data[at + uint64(5)]) << uint64(16))
+            | (uint64(data[at + uint64(6)]) << uint64(8))
+            | uint64(data[at + uint64(7)])
+        )
+        return word >> (uint64(8) * (uint64(8) - size))
+    for i in range(size):
+        word = (word << uint64(8)) | uint64(data[at + uint64(i)])
+    return word
+
+
+@njit(cache=True, inline="always")
 def hashed(data: Array, begin: int, end: int, key: Word) -> Word:
     value = uint64(key) ^ mixed(uint64(end - begin))
     at = begin
     while at < end:
-        word = uint64(0)
-        stop = min(at + 8, end)
-        for i in range(at, stop):
-            word = (word << uint64(8)) | uint64(data[i])
-        value = mixed(value ^ word) + uint64(key)
-        at = stop
+        value = mixed(value ^ word_at(data, at, end)) + uint64(key)
+        at += 8
     return value
 
 

@@ -24,6 +24,7 @@ from causet.errors import BadStamp
 from causet.kernels.arrays import Array
 from causet.kernels.names import text_buffers
 from causet.kernels.streams.block import begins
+from causet.kernels.streams.interned import texts
 from causet.stamp import MOST_DEPS, MOST_SEQUENCE, PACKED_VERSION, deps_of
 
 HEADER = 10
@@ -90,30 +91,13 @@ def _scanned(column: pa.Array, scan: Any) -> Causes:
     number = np.empty(most // 4 + 1, np.int64)
     bad = np.zeros(len(column), np.bool_)
     count = scan(offsets, data, there, begin, start, end, number, bad)
-    name_offsets, name_data = copied(data, start[:count], end[:count])
-    names = pa.Array.from_buffers(
-        pa.large_string(), count, [None, pa.py_buffer(name_offsets), pa.py_buffer(name_data)]
-    )
+    names = texts(data, start[:count], end[:count])
     return Causes(begin, names, number[:count], bad)
 
 
 def text_buffers_of(column: pa.Array) -> tuple[Array, Array]:
     """(offsets, bytes) of a column of large binaries, where nulls are empty."""
     return text_buffers(column.fill_null(b"").view(pa.large_string()))
-
-
-@njit(cache=True)
-def copied(data: Array, start: Array, end: Array) -> tuple[Array, Array]:
-    offsets = np.zeros(len(start) + 1, np.int64)
-    for i in range(len(start)):
-        offsets[i + 1] = offsets[i] + end[i] - start[i]
-    found = np.empty(offsets[-1], np.uint8)
-    at = 0
-    for i in range(len(start)):
-        for byte in range(start[i], end[i]):  # names are short: a copy of a slice takes longer
-            found[at] = data[byte]
-            at += 1
-    return offsets, found
 
 
 @njit(cache=True)

@@ -17,7 +17,7 @@ from causet.kernels.streams.keys import KEY, digests
 
 def is_marked(names: pa.Array) -> bool:
     """Whether one of these names may have the mark."""
-    data = names.buffers()[2]
+    data = (names.dictionary if pa.types.is_dictionary(names.type) else names).buffers()[2]
     return data is not None and bool((np.frombuffer(data, np.uint8) == ord(MARK)).any())
 
 

@@ -23,7 +23,8 @@ from numba import njit, uint64
 from causet.envelope import once
 from causet.kernels.arrays import Array
 from causet.kernels.streams.block import begins
-from causet.kernels.streams.causes import HEADER, MOST, Causes, copied, read_causes, text_buffers_of
+from causet.kernels.streams.causes import HEADER, MOST, Causes, read_causes, text_buffers_of
+from causet.kernels.streams.interned import are_texts, interned, together
 from causet.model import is_text
 from causet.stamp import MOST_DEPS, MOST_SEQUENCE, PACKED_FRONTIER, PACKED_VERSION
 
@@ -37,6 +38,7 @@ class Frontiers(NamedTuple):
     group: pa.Array | None
     """of each entry; None where all are of the groups of their messages"""
     name: pa.Array
+    """both by their distinct ones, where they were read from bytes"""
     number: Array
     bad: Array
     """for each message whether its entries cannot be read; it has none then"""
@@ -111,13 +113,6 @@ def _scanned(column: pa.Array, scan: Any) -> tuple[Scanned, Array]:
     return Scanned(found.begin, found.bad, *(each[:count] for each in bounds)), data
 
 
-def _texts(data: Array, start: Array, end: Array) -> pa.Array:
-    offsets, raw = copied(data, start, end)
-    return pa.Array.from_buffers(
-        pa.large_string(), len(start), [None, pa.py_buffer(offsets), pa.py_buffer(raw)]
-    )
-
-
 def _checked(found: Scanned, data: Array, column: pa.Array, own: pa.Array) -> Frontiers:
     """The entries as strings; rows that the scanner refused, or with invalid names or numbers, are looked at
     again one by one."""
@@ -126,11 +121,11 @@ def _checked(found: Scanned, data: Array, column: pa.Array, own: pa.Array) -> Fr
     wrong = (found.number < 1) | (found.number > MOST_SEQUENCE) | (found.end == found.start)
     wrong |= (found.group_end == found.group_start) & (found.group_start != HERE)
     grouped = found.group_start != HERE
-    names = _texts(data, found.start, found.end)
-    groups = _texts(data, found.group_start[grouped], found.group_end[grouped])
+    names = interned(data, found.start, found.end)
+    groups = _groups(data, found, grouped)
     bad = found.bad.copy()
     bad[owner[wrong]] = True
-    if not (_is_utf8(names) and _is_utf8(groups)):
+    if not (are_texts(names) and are_texts(groups)):
         bad[:] = True
     odd = np.flatnonzero(bad)
     if not len(odd):
@@ -144,15 +139,17 @@ def _checked(found: Scanned, data: Array, column: pa.Array, own: pa.Array) -> Fr
     taken = np.argsort(
         np.concatenate([owner[keep], np.repeat(odd, [len(each) for each in lists])]), kind="stable"
     )
-    texts = _texts(data, found.start[keep], found.end[keep])
-    kept_groups = _texts(data, found.group_start[keep & grouped], found.group_end[keep & grouped])
     mended = np.array([entry[0] is not None for entry in entries], np.bool_)
     all_grouped = np.concatenate([grouped[keep], mended])
     places = np.cumsum(all_grouped) - 1
-    all_groups = pa.concat_arrays(
-        [kept_groups, pa.array([entry[0] for entry in entries if entry[0] is not None], pa.large_string())]
+    all_groups = together(
+        _groups(data, found, keep & grouped),
+        pa.array([entry[0] for entry in entries if entry[0] is not None], pa.large_string()),
     )
-    all_names = pa.concat_arrays([texts, pa.array([entry[1] for entry in entries], pa.large_string())])
+    all_names = together(
+        interned(data, found.start[keep], found.end[keep]),
+        pa.array([entry[1] for entry in entries], pa.large_string()),
+    )
     numbers = np.concatenate([found.number[keep], np.array([entry[2] for entry in entries], np.int64)])
     refused = np.zeros(len(column), np.bool_)
     refused[odd] = [each is None for each in again]
@@ -170,6 +167,13 @@ def _checked(found: Scanned, data: Array, column: pa.Array, own: pa.Array) -> Fr
         owner,
         own,
     )
+
+
+def _groups(data: Array, found: Scanned, which: Array) -> pa.Array:
+    """The groups of these entries."""
+    if which.all():
+        return interned(data, found.group_start, found.group_end)
+    return interned(data, found.group_start[which], found.group_end[which])
 
 
 def _joined(
@@ -192,16 +196,8 @@ def _joined(
         taken = np.empty(len(numbers), np.int64)
         taken[grouped] = np.arange(len(groups))
         taken[~grouped] = len(groups) + np.arange(len(mine))
-        groups = pa.concat_arrays([groups, mine]).take(pa.array(taken))
+        groups = together(groups, mine).take(pa.array(taken))
     return Frontiers(begin, groups, names, numbers, bad, flat)
-
-
-def _is_utf8(texts: pa.Array) -> bool:
-    try:
-        texts.validate(full=True)
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 Entry = tuple[str | None, str, int]

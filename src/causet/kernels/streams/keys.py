@@ -15,6 +15,7 @@ from causet.envelope import ALL
 from causet.kernels.arrays import Array
 from causet.kernels.names import combined
 from causet.kernels.streams.block import Messages
+from causet.kernels.streams.interned import together
 
 KEY = 16
 """Bytes by which a name is known."""
@@ -27,7 +28,7 @@ def digests(names: Sequence[str]) -> Array:
 
 
 def encoded(strings: pa.Array) -> tuple[Array, list[str]]:
-    """For each string which of the distinct ones it is; and these."""
+    """For each string which of the distinct ones it is; and these. (Some may be those of no string.)"""
     coded = strings.dictionary_encode()
     return coded.indices.to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary.to_pylist()
 
@@ -48,7 +49,7 @@ def stream_keys(
     receivers = np.concatenate([receivers, np.repeat(receivers, sizes)])
     owners, owner = distinct_pairs(receivers, groups, len(receiver_names), len(group_names))
     owner_keys = combined(digests(receiver_names)[owners[0]], digests(group_names)[owners[1]])
-    names, distinct = encoded(pa.concat_arrays([messages.name, messages.cause_name]))
+    names, distinct = encoded(together(messages.name, messages.cause_name))
     pairs, which = distinct_pairs(owner, names, len(owner_keys), len(distinct))
     name_keys = digests(distinct)[pairs[1]]
     return combined(owner_keys[pairs[0]], name_keys), name_keys, which
@@ -61,7 +62,7 @@ def _groups(messages: Messages, sizes: Array) -> tuple[Array, list[str]]:
     if messages.cause_group is None:
         groups, names = encoded(messages.group)
         return np.concatenate([groups, np.repeat(groups, sizes)]), names
-    return encoded(pa.concat_arrays([messages.group, messages.cause_group]))
+    return encoded(together(messages.group, messages.cause_group))
 
 
 def distinct_pairs(

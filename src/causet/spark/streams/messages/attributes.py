@@ -241,6 +241,7 @@ def waited(group: pa.Array, begin: Array, found: Attributes) -> Waited:
         least = 0 if found.priority is None else found.priority[owner]
         keep = keep & (urgent[which] >= least)
     if found.scope is not None:
+        group = group.cast(pa.large_string())
         texts = np.array([MARK in name for name in names], np.bool_)
         scope = found.scope.take(pa.array(owner))
         whole = pc.if_else(pa.array(texts[which]), group, joined(group, MARK + "0", ""))

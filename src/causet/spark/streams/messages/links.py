@@ -23,6 +23,7 @@ from causet.kernels.streams.causes import Causes as Read
 from causet.kernels.streams.causes import read_causes, read_parents
 from causet.kernels.streams.channels import is_marked, plain
 from causet.kernels.streams.frontiers import read_frontiers, read_numbers
+from causet.kernels.streams.interned import together
 from causet.kernels.streams.keys import distinct_pairs
 from causet.readers import ALL
 from causet.spark.streams.messages.attributes import (
@@ -383,7 +384,7 @@ def name_themselves(numbers: Numbers, causes: Causes, process: pa.Array) -> Arra
     of_rows = process.take(pa.array(owner[own])).cast(pa.large_string())
     alike = pc.equal(causes.name.filter(pa.array(own)), of_rows).fill_null(False)
     own[own] = alike.to_numpy(zero_copy_only=False)
-    groups = pa.concat_arrays([numbers.group, causes.group.filter(pa.array(own))]).dictionary_encode()
+    groups = together(numbers.group, causes.group.filter(pa.array(own)))
     which = groups.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     mine, named = np.split(which, [len(numbers.number)])
     keys = np.repeat(np.arange(len(process)), sizes) * len(groups.dictionary) + mine
