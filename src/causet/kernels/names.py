@@ -18,6 +18,8 @@ Word = Any
 """64 bits without a sign, as numba has them."""
 
 ABSENT = -1
+MESSAGES = 0x5851F42D4C957F2D
+"""Mixed into the key for messages: the same string means different things as an id and as a message."""
 
 
 def text_buffers(texts: pa.Array) -> tuple[Array, Array]:
@@ -27,6 +29,11 @@ def text_buffers(texts: pa.Array) -> tuple[Array, Array]:
     begin = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
     raw = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
     return begin, raw
+
+
+def list_lengths(lists: Any) -> Array:
+    """How many items each list of a column has; 0 where there is no list."""
+    return np.asarray(lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False), np.int64)
 
 
 @njit(cache=True, inline="always")

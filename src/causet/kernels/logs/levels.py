@@ -36,12 +36,24 @@ def fill_levels(pages: Pages) -> Waiting:
     Where `done` of the answer is less than a process has events, its next event waits forever.
     """
     view = pages.view
-    waiting = all_ready(len(view.first) - 1)
-    level = np.zeros(len(view.first) - 1, np.int32)
-    latest = np.full(len(level), _least(view.time.dtype), view.time.dtype)
+    waiting, level, latest = _begun(view)
     while not _release(view, waiting, level, latest):
         view = pages.fetch(int(waiting.counts[WANTED]))
     return waiting
+
+
+def fill_view(view: View) -> Waiting:
+    """The same where all pages are resident."""
+    waiting, level, latest = _begun(view)
+    _release(view, waiting, level, latest)
+    return waiting
+
+
+def _begun(view: View) -> tuple[Waiting, Array, Array]:
+    """Every process at its first event."""
+    processes = len(view.first) - 1
+    latest = np.full(processes, _least(view.time.dtype), view.time.dtype)
+    return all_ready(processes), np.zeros(processes, np.int32), latest
 
 
 def _least(kind: Any) -> Any:

@@ -16,7 +16,15 @@ import pyarrow as pa
 
 from causet.kernels.arrays import Array
 from causet.kernels.logs.pages import ABSENT, PLAIN, Piece, by_page
-from causet.kernels.names import hash_texts, name_table, number_names, parse_references, text_buffers
+from causet.kernels.names import (
+    MESSAGES,
+    hash_texts,
+    list_lengths,
+    name_table,
+    number_names,
+    parse_references,
+    text_buffers,
+)
 from causet.spark.skeleton.blobs import KEYS, NOTE, PIECE, TARGETS, Batches, blob_batch, pack
 from causet.spark.skeleton.census import LOCAL
 from causet.spark.skeleton.notes import EXAMPLES, LOST_PARENT, Notes
@@ -147,8 +155,7 @@ class Packer:
         one that cannot be resolved is named by its event."""
         low, high = np.empty(len(texts), np.uint64), np.empty(len(texts), np.uint64)
         offsets, data = text_buffers(texts)
-        # The same string means different things as an id and as a message.
-        salt = 0 if what[0] in (DEFINES_ID, NAMES_PARENT) else 0x5851F42D4C957F2D
+        salt = 0 if what[0] in (DEFINES_ID, NAMES_PARENT) else MESSAGES
         hash_texts(offsets, data, self.key ^ salt, low, high)
         bucket = ((high >> np.uint64(32)) % np.uint64(self.buckets)).astype(np.int32)
         order = np.argsort(bucket, kind="stable")
@@ -182,8 +189,3 @@ class _Numberer:
         process, seq = np.empty(len(texts), np.int32), np.zeros(len(texts), np.int64)
         parse_references(offsets, data, self.offsets, self.data, self.table, self.key, process, seq)
         return process, seq
-
-
-def list_lengths(lists: Any) -> Array:
-    """How many items each list of a column has; 0 where there is no list."""
-    return np.asarray(lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False), np.int64)
