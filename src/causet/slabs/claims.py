@@ -7,6 +7,7 @@ messages stand for; and references that the window could not resolve are asked a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,7 +67,7 @@ def in_buckets(claims: Claims, buckets: int) -> Iterator[tuple[int, int, pa.Tabl
         order = np.argsort(bucket, kind="stable")
         edges = np.searchsorted(bucket[order], np.arange(buckets + 1)).tolist()
         sorted_rows = table.take(pa.array(order)) if buckets > 1 else table
-        for number, (begin, end) in enumerate(zip(edges, edges[1:], strict=False)):
+        for number, (begin, end) in enumerate(pairwise(edges)):
             if begin < end:
                 yield which, number, sorted_rows.slice(begin, end - begin)
 

@@ -51,11 +51,15 @@ class Verdict:
         self.ahead = max(self.ahead, other.ahead)
         self.repeated += other.repeated
         self.holes += other.holes
-        self.first_holes = sorted([*self.first_holes, *map(tuple, other.first_holes)])[:EXAMPLES]
+        self.first_holes = _least([*self.first_holes, *other.first_holes])
         for what, count in other.lost.items():
             self.lost[what] = self.lost.get(what, 0) + count
-            found = [*self.first_lost.get(what, []), *map(tuple, other.first_lost[what])]
-            self.first_lost[what] = sorted(found)[:EXAMPLES]
+            self.first_lost[what] = _least([*self.first_lost.get(what, []), *other.first_lost[what]])
+
+
+def _least(found: list[Hole]) -> list[Hole]:
+    """The first ones; those that came as JSON are lists."""
+    return sorted((name, one, other) for name, one, other in found)[:EXAMPLES]
 
 
 def judge(claims: Claims, plan: Plan) -> Verdict:

@@ -73,8 +73,8 @@ class Plan:
     def _moved(self, cut: Time, reaches: int) -> Time:
         """The cut moved by so many reaches: the first time of a window, or the last, which is before it."""
         moved = cut + reaches * self.reach
-        if self.floats:  # a sum of floats is rounded, to the wrong side maybe
-            return math.nextafter(moved, math.copysign(math.inf, reaches))
+        if self.floats:  # sums and differences of floats are rounded, maybe to the wrong side
+            return moved + math.copysign(2 * math.ulp(max(abs(cut), abs(moved), self.reach)), reaches)
         return min(max(int(moved) - (reaches > 0), int(self._least)), int(self._most))
 
     def _array(self, times: Sequence[Time]) -> Array:
