@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from causet.formats.schema import stated
+from causet.model import Event
 from causet.slabs.claims import claims_of, in_buckets, joined
 from causet.slabs.cut import cut, times_of
 from causet.slabs.judge import Verdict, judge
@@ -36,8 +41,10 @@ def in_slabs(table: pa.Table, plan: Plan, batch: int = 50, buckets: int = 3) -> 
     for begin in range(0, table.num_rows, batch):
         for piece in cut(table.slice(begin, batch), plan):
             pieces.setdefault(piece.slab, []).append(piece)
-    found, claims = [], []
-    at, consecutive, stuck, correction = 0, True, 0, 0
+    found: list[pa.Table] = []
+    claims: list[tuple[int, int, pa.Table]] = []
+    correction: Any = 0
+    at, consecutive, stuck = 0, True, 0
     for slab, its in sorted(pieces.items()):
         rows = [piece.rows for piece in its if piece.rows is not None]
         if not rows:
@@ -69,3 +76,82 @@ def in_slabs(table: pa.Table, plan: Plan, batch: int = 50, buckets: int = 3) -> 
 
 def shuffled(table: pa.Table, seed: int) -> pa.Table:
     return table.take(pa.array(np.random.default_rng(seed).permutation(table.num_rows)))
+
+
+# ---------------------------------------------------------------- logs
+
+SCHEMA = pa.schema(
+    [
+        ("process", pa.string()),
+        ("seq", pa.int64()),
+        ("kind", pa.string()),
+        ("id", pa.string()),
+        ("message", pa.string()),
+        ("to", pa.list_(pa.string())),
+        ("parents", pa.list_(pa.string())),
+        ("time", pa.int64()),
+        ("control", pa.bool_()),
+    ]
+)
+
+
+def as_table(events: Sequence[Event]) -> pa.Table:
+    """The events as rows of a trace: only ids that say more than process#seq."""
+    floats = any(isinstance(event.time, float) for event in events)
+    at = SCHEMA.get_field_index("time")
+    schema = SCHEMA.set(at, pa.field("time", pa.float64() if floats else pa.int64()))
+    rows = [{name: stated(event).get(name) for name in schema.names} for event in events]
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def random_log(draw: random.Random) -> list[Event]:
+    """Any log: skews from none to more than the whole log, clocks that jump, ties, references over any
+    distance, gaps, unknown parents, messages that nobody sent, cycles."""
+
+    def sometimes(chance: float) -> bool:
+        return draw.random() < chance
+
+    names = [
+        f"p{'é' if sometimes(0.1) else ''}{number}" for number in range(draw.choice([1, 2, 3, 5, 20, 60]))
+    ]
+    tick = draw.choice([0, 1, 1, 3, 10])
+    skew = draw.choice([0, 1, 5, 50, 1_000, 5_000])
+    scale = 1 / 3 if sometimes(0.2) else 1
+    texts, messages, gaps, lost = sometimes(0.4), sometimes(0.5), sometimes(0.3), sometimes(0.3)
+    cycle, jumps = sometimes(0.15), sometimes(0.3)
+    clock = {name: draw.randint(-skew, skew) for name in names}
+    seq = dict.fromkeys(names, 0)
+    events: list[Event] = []
+    sent: list[str] = []
+    now = 0
+    for number in range(draw.choice([5, 20, 60, 200])):
+        name = draw.choice(names) if sometimes(0.9) else names[0]
+        seq[name] += 2 if gaps and sometimes(0.05) else 1
+        now += draw.randint(0, tick)
+        if jumps and sometimes(0.02):
+            clock[name] += draw.randint(-2 * skew - 1, 2 * skew + 1)
+        fields: dict[str, Any] = {}
+        if texts and sometimes(0.9):
+            fields["id"] = f"i{number}"
+        which = draw.random() if messages else 1
+        if which < 0.3:
+            sent.append(f"m{number}")
+            fields |= {"kind": "send", "message": sent[-1], "to": ("x",)}
+        elif which < 0.6 and sent:
+            among = sent[-5:] if sometimes(0.9) else sent
+            fields |= {"kind": draw.choice(["deliver", "receive"]), "message": draw.choice(among)}
+        elif which < 0.62:
+            fields |= {"kind": "deliver", "message": f"never {number}", "control": sometimes(0.3)}
+        parents = [
+            draw.choice(events if sometimes(0.15) else events[-6:]).id
+            for _ in range(draw.choice([0, 0, 0, 1, 1, 2]) if events else 0)
+        ]
+        if lost and sometimes(0.03):
+            parents.append(draw.choice(["nobody", "p0#99999", "p0#0", "zz#1", "#3", "p0#01"]))
+        time = (now + clock[name] + draw.randint(0, 2 * (tick > 0))) * scale
+        events.append(Event(name, seq[name], parents=tuple(parents), time=time, **fields))
+    if cycle and len(events) > 3:
+        early = draw.randrange(len(events) - 1)
+        late = draw.choice(events[early + 1 :])
+        events[early] = replace(events[early], parents=(*events[early].parents, late.id))
+    return events

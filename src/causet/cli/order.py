@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from causet.cli.shared.printing import json_option, print_json
 from causet.cli.shared.spark import spark_options
 from causet.cli.shared.trace import execution
 from causet.errors import printable
+from causet.formats.execution import Fault
 from causet.verdict import exit_code
 
 
@@ -74,35 +76,35 @@ def order(
     from causet.spark.write.folder import check_target
 
     check_target(output, overwrite)
-    with execution(inputs, form, options, master, conf, "ordering", own_columns=True) as source:
-        from causet.spark.batch.order import added, order_events
-        from causet.spark.write.folder import write_rows
+    with execution(
+        inputs, form, options, master, conf, "ordering", own_columns=True, checked=False
+    ) as source:
+        from causet.spark.batch.order_files import order_files
 
-        ordered = order_events(source.events, blocks)
-        faults = [*source.faults, *ordered.faults]
-        refuse_faults(strict, faults)
-        rows, renamed = source.given_back(ordered.rows, added(blocks))
-        renamed = {**ordered.renamed, **renamed}
-        files = write_rows(rows, output, written_as, overwrite)
-        census = ordered.census
-    status = "unknown" if faults else "fine"
+        def accept(faults: Sequence[Fault]) -> None:
+            refuse_faults(strict, faults)
+
+        ordered = order_files(source, output, written_as, overwrite, blocks, accept)
+    status = "unknown" if ordered.faults else "fine"
     if as_json:
         print_json(
             {
                 "status": status,
-                "events": census.events,
-                "processes": len(census.processes),
+                "events": ordered.events,
+                "processes": ordered.processes,
                 **({"blocks": ordered.blocks} if blocks else {}),
-                "files": [str(file) for file in files],
-                "renamed": renamed,
-                "faults": fault_records(faults),
+                "slabs": ordered.slabs,
+                "files": [str(file) for file in ordered.files],
+                "renamed": ordered.renamed,
+                "faults": fault_records(ordered.faults),
             }
         )
     else:
         chain = "" if ordered.blocks is None else f", longest chain {ordered.blocks:,}"
-        click.echo(f"events {census.events:,}, processes {len(census.processes):,}{chain} → {output}")
-        for own, new in renamed.items():
+        slabs = f", slabs of time {ordered.slabs:,}" if ordered.slabs else ""
+        click.echo(f"events {ordered.events:,}, processes {ordered.processes:,}{chain}{slabs} → {output}")
+        for own, new in ordered.renamed.items():
             click.echo(f"  the input has a column {printable(own)}: it is kept as {printable(new)}")
-        for line in fault_lines(faults):
+        for line in fault_lines(ordered.faults):
             click.echo(line)
     return exit_code(status)

@@ -28,9 +28,10 @@ def execution(
     conf: Mapping[str, str],
     what: str,
     own_columns: bool = False,
+    checked: bool = True,
 ) -> Iterator[Source]:
-    """The inputs as one execution, checked; with `own_columns`, a table's own columns can be given back.
-    Errors about an event name its location."""
+    """The inputs as one execution, checked unless the caller does that; with `own_columns`, a table's own
+    columns can be given back. Errors about an event name its location."""
     with session(
         master, conf, what, brief=all(path.is_file() for path in inputs) and is_little(inputs)
     ) as spark:
@@ -38,7 +39,8 @@ def execution(
         from causet.spark.skeleton.faults import BadEvents
 
         with open_trace(spark, inputs, form, own_columns=own_columns, **options) as source:
-            source.check()
+            if checked:
+                source.check()
             try:
                 yield source
             except BadEvents as error:

@@ -99,6 +99,16 @@ class Source:
         called = input_names(self._found.inputs, added, _case_matters(self._spark))
         return given_back(rows, self._found.inputs, added, called), called
 
+    @property
+    def imported(self) -> bool:
+        """Whether the events are in temporary files, made of a log of another format."""
+        return self._found.imported
+
+    @property
+    def case_matters(self) -> bool:
+        """Whether Spark tells names of columns apart that differ in case only."""
+        return _case_matters(self._spark)
+
     # ------------------------------------------------------------ what is wrong
 
     def check(self) -> None:

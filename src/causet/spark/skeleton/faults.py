@@ -120,7 +120,7 @@ def log_faults(
         if kind in notes.counts:
             examples = notes.examples[kind][:MOST_PLACES]
             named = names_of(numbered, census, [number for number, _ in examples])
-            places = tuple(_place(kind, named[number][0], text) for number, text in examples)
+            places = tuple(place_of(kind, named[number][0], text) for number, text in examples)
             found.append(Fault(name, notes.counts[kind], places))
     return tuple(found)
 
@@ -132,10 +132,15 @@ LOG_FAULTS = {
 }
 
 
-def _place(kind: str, event: Named, text: str | None) -> str:
+def place_of(kind: str, event: Named, text: str | None) -> str:
     if kind == LOST_PARENT:
         return f"{quote(event.id)} names {quote(text)}" if text is not None else quote(event.id)
     return f"{quote(event.id)}: message {quote(event.message)}"
+
+
+def hole(process: str, first: int, last: int) -> str:
+    """Where seqs of a process are missing."""
+    return f"process {quote(process)}: {first}" + (f" to {last}" if last > first else "")
 
 
 def _gaps(numbered: DataFrame) -> Fault:
@@ -146,9 +151,5 @@ def _gaps(numbered: DataFrame) -> Fault:
     before = F.lag("last", 1, 0).over(Window.partitionBy("process").orderBy("missing"))
     holes = runs.withColumn("hole", before + 1).where(F.col("missing") > 0).orderBy("process", "hole")
     holes = holes.where(F.col("first") > F.col("hole"))
-    places = tuple(
-        f"process {quote(row.process)}: {row.hole}"
-        + (f" to {row.first - 1}" if row.first - 1 > row.hole else "")
-        for row in holes.limit(MOST_PLACES).collect()
-    )
+    places = tuple(hole(row.process, row.hole, row.first - 1) for row in holes.limit(MOST_PLACES).collect())
     return Fault(GAP, holes.count(), places)

@@ -73,7 +73,6 @@ def order_in_slabs(
     spark: SparkSession,
     table: Table,
     folder: Path,
-    renamed: Mapping[str, str],
     slab_rows: int | None = None,
 ) -> Sliced | None:
     """Write the log in order into an existing folder; None if it is to be ordered in another way."""
@@ -88,7 +87,7 @@ def order_in_slabs(
         plan = Plan(cuts, reach if table.floats else int(reach), table.floats, own_ids, secrets.randbits(62))
         if not _pays(plan, times, table.rows, slab_rows):
             return None
-        notes = _run(spark, table, plan, folder, renamed)
+        notes = _run(spark, table, plan, folder)
         if REFUSED in notes:
             return None
         if UNWRITABLE in notes:
@@ -160,13 +159,11 @@ def _pays(plan: Plan, times: Array, rows: int, slab_rows: int) -> bool:
     return bool(share.max() * rows <= WIDEST * slab_rows and share.sum() <= MOST)
 
 
-def _run(
-    spark: SparkSession, table: Table, plan: Plan, folder: Path, renamed: Mapping[str, str]
-) -> dict[str, list[dict[str, Any]]]:
+def _run(spark: SparkSession, table: Table, plan: Plan, folder: Path) -> dict[str, list[dict[str, Any]]]:
     """Cut, order, judge; all notes by their kinds."""
     buckets = max(1, table.rows // BUCKET_ROWS)
     pieces = _splits(spark, table).mapInArrow(Cut(table, plan), SCHEMA)
-    order = Order(plan, str(folder), dict(renamed), buckets)
+    order = Order(plan, str(folder), dict(table.renamed), buckets)
     claims = pieces.repartitionById(plan.slabs, "part").mapInArrow(order, SCHEMA)
     judged = claims.repartitionById(buckets, "part").mapInArrow(Judge(plan), SCHEMA)
     notes: dict[str, list[dict[str, Any]]] = {}

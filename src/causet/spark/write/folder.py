@@ -12,7 +12,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -50,13 +50,33 @@ def write_rows(rows: DataFrame, target: str | Path, form: str, overwrite: bool =
             mode = "overwrite" if overwrite else "error"
             write_files(fit_for(rows, form).write.mode(mode), str(target), form)
         return []
-    with new_folder(folder.resolve()) as new, _interrupted(rows.sparkSession, new.parent):
+    with new_folder(folder.resolve()) as new, interrupted(rows.sparkSession, new.parent):
         with _explained(str(folder)):
             write_files(fit_for(rows, form).write.mode("error"), f"file:{new}", form)
         try:
             names = _renamed(new, form)
         except OSError as error:
             raise unwritable(folder, error) from None
+    return [folder / name for name in names]
+
+
+def place_parts(parts: Sequence[Path], folder: Path, form: str) -> list[Path]:
+    """Files that tasks wrote into one folder become a target, under the names that parts have, in this order.
+
+    All else in that folder is removed.
+    """
+    (within,) = {part.parent for part in parts}
+    try:
+        for file in set(within.iterdir()) - set(parts):
+            file.unlink()
+        names = _part_names(len(parts), form)
+        for part, name in zip(parts, names, strict=True):
+            part.rename(within / name)
+        (within / "_SUCCESS").touch()
+        with new_folder(folder.resolve()) as new:
+            within.rename(new)
+    except OSError as error:
+        raise unwritable(folder, error) from None
     return [folder / name for name in names]
 
 
@@ -123,7 +143,7 @@ def _explained(target: str) -> Iterator[None]:
 
 
 @contextmanager
-def _interrupted(spark: SparkSession, folder: Path) -> Iterator[None]:
+def interrupted(spark: SparkSession, folder: Path) -> Iterator[None]:
     """If writing into this folder fails or is interrupted, stop its tasks, and leave nothing of it."""
     tag = secrets.token_hex(8)
     spark.addTag(tag)
@@ -163,15 +183,18 @@ def _renamed(folder: Path, form: str) -> list[str]:
     for file in folder.iterdir():
         if file not in parts and file.name != "_SUCCESS":
             file.unlink()
-    width = max(5, len(str(len(parts))))
-    names = []
-    for number, file in enumerate(parts):
+    names = _part_names(len(parts), form)
+    for file, name in zip(parts, names, strict=True):
         if form == "parquet":
             sort_encodings(file)
-        names.append(f"part-{number:0{width}}.{form}")
-        file.rename(folder / names[-1])
+        file.rename(folder / name)
     (folder / "_SUCCESS").touch()
     return names
+
+
+def _part_names(count: int, form: str) -> list[str]:
+    width = max(5, len(str(count)))
+    return [f"part-{number:0{width}}.{form}" for number in range(count)]
 
 
 def parts_in(folder: Path) -> list[Path]:

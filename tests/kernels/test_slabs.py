@@ -1,0 +1,247 @@
+"""Causal order in slabs against its definition: on random logs, on real ones, and at the borders of windows.
+
+Two things must hold for every plan. What the certificate accepts is the order; and a reach that is as large
+as the largest correction is accepted, a smaller one is not.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from causet.formats.trace import read_trace
+from causet.model import Event
+from causet.slabs.cut import cut
+from causet.slabs.plan import Plan, even_cuts
+from causet.slabs.window import DELIVERY, PARENT
+from tests.helpers.orders import EVENTS, by_definition, real_traces
+from tests.helpers.slabs import Sliced, as_table, in_slabs, plan_of, random_log, shuffled
+
+SLABS = (1, 2, 7, 64)
+
+
+class Log:
+    """A log, and what its order is by definition."""
+
+    def __init__(self, events: Sequence[Event], seed: int = 0) -> None:
+        self.events = events
+        self.table = shuffled(as_table(events), seed)
+        self.buckets = 1 + seed % 3
+        self.order = by_definition(events)
+        time = {event.id: event.time for event in events}
+        self.largest: Any = None
+        """the largest correction; None if there is a cycle, whose events are never reached"""
+        if all(each.level for each in self.order):
+            self.largest = max(each.repaired - time[each.id] for each in self.order)
+
+    def check(self, slabs: int, reach: Any, batch: int = 50) -> None:
+        """What is accepted is the order, and it is accepted exactly where the reach is large enough."""
+        found = in_slabs(self.table, plan_of(self.table, slabs, reach), batch, self.buckets)
+        assert found.certain == (self.largest is not None and reach >= self.largest), (slabs, reach)
+        if not found.certain:
+            return
+        rows = found.rows.select(["process", "seq", "id", "repaired", "position"]).to_pylist()
+        got = [(row["id"] or f"{row['process']}#{row['seq']}", row["repaired"]) for row in rows]
+        assert got == [(each.id, each.repaired) for each in self.order]
+        assert [row["position"] for row in rows] == list(range(len(self.events)))
+        assert sum(found.verdict.lost.values()) == lost_references(self.events)
+        assert found.verdict.processes == len({event.process for event in self.events})
+
+
+def lost_references(events: Sequence[Event]) -> int:
+    """References to nothing; nobody misses the send of a control message."""
+    received = [event for event in events if event.kind in ("receive", "deliver")]
+    hidden = {event.message for event in received if event.control}
+    sent = {event.message for event in events if event.kind == "send"}
+    unsent = [event for event in received if event.message not in sent and event.message not in hidden]
+    ids = {event.id for event in events}
+    return len(unsent) + sum(parent not in ids for event in events for parent in event.parents)
+
+
+def reaches(largest: Any) -> set[Any]:
+    """Guesses far too small, just too small, just large enough, far too large."""
+    if largest is None:
+        return {0, 100, 10_000}
+    half, huge = (largest / 2, 1e18) if isinstance(largest, float) else (largest // 2, 2**62)
+    return {0, 1, half, largest, largest + 1, 10 * largest + 100, huge}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_random_log(seed: int) -> None:
+    draw = random.Random(seed)
+    log = Log(random_log(draw), seed)
+    wanted = sorted(reaches(log.largest))
+    for slabs in draw.sample(SLABS, 2):
+        for reach in draw.sample(wanted, 3):
+            log.check(slabs, reach, draw.choice([1, 7, 50, 1_000]))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(1_000, 1_500))
+def test_many_random_logs(seed: int) -> None:
+    draw = random.Random(seed)
+    log = Log(random_log(draw), seed)
+    for slabs in SLABS:
+        for reach in reaches(log.largest):
+            log.check(slabs, reach, draw.choice([1, 7, 50, 1_000]))
+
+
+# ---------------------------------------------------------------- real logs
+
+
+def timed(events: Sequence[Event]) -> list[Event]:
+    """Those of the events that have a time; where none has, with clocks that are up to 1,000 events apart."""
+    known = [event for event in events if event.time is not None]
+    return known or [
+        replace(event, time=number + crc32(event.process.encode()) % 1_000)
+        for number, event in enumerate(events)
+    ]
+
+
+@real_traces
+@pytest.mark.parametrize("path", sorted(EVENTS.glob("*.jsonl.gz")), ids=lambda path: path.name.split(".")[0])
+def test_a_real_log(path: Path) -> None:
+    log = Log(timed(read_trace(path)))
+    assert log.largest is not None
+    for slabs in SLABS:
+        log.check(slabs, log.largest, 10_000)
+    log.check(7, log.largest // 2, 10_000)
+    log.check(7, 10 * log.largest + 100, 10_000)
+
+
+# ---------------------------------------------------------------- borders
+
+CUT, REACH = 1_000, 100
+
+
+def at(*moments: tuple[str, int, Any]) -> list[Event]:
+    """Events of as many processes, each with its time and the process of its cause."""
+    return [
+        Event(name, 1, time=time, parents=(f"{cause}#1",) if cause else ()) for name, time, cause in moments
+    ]
+
+
+def in_two(events: Sequence[Event], reach: int = REACH) -> Sliced:
+    return in_slabs(as_table(events), Plan((CUT,), reach, False, False, 1))
+
+
+def ids(found: Sliced) -> list[str]:
+    return [f"{row['process']}{row['repaired']}" for row in found.rows.to_pylist()]
+
+
+def test_an_event_that_is_moved_into_a_slab_from_its_very_border_is_given_out_there() -> None:
+    found = in_two(at(("a", CUT, None), ("b", CUT - REACH, "a"), ("c", CUT - 1, None)))
+    assert found.certain and ids(found) == ["c999", "a1000", "b1000"]
+
+
+def test_a_cause_that_is_two_reaches_ahead_of_its_effect_shows_that_the_reach_is_too_small() -> None:
+    """Each step is as large as the reach, both together are not."""
+    first = CUT - 1
+    chain = at(("a", first + 2 * REACH, None), ("b", first + REACH, "a"), ("c", first, "b"))
+    assert in_two(chain).correction == 2 * REACH
+    assert not in_two(chain).certain
+    assert in_two(chain, 2 * REACH).certain
+
+
+def test_a_single_cause_far_ahead_shows_that_the_reach_is_too_small() -> None:
+    """Its effect's window does not have it: the claims of both slabs together tell."""
+    found = in_two(at(("a", CUT + 2 * REACH + 1, None), ("b", CUT - 1, "a")))
+    assert found.correction == 0 and found.verdict.ahead > REACH and not found.certain
+
+
+def test_a_process_whose_clock_is_set_back_by_more_than_the_reach_shows_it_too() -> None:
+    log = [Event("p", 1, time=CUT + 3 * REACH), Event("p", 2, time=CUT - 1)]
+    found = in_two(log)
+    assert found.correction == 0 and found.verdict.ahead == 3 * REACH + 1 and not found.certain
+
+
+def test_a_cause_behind_the_window_changes_nothing() -> None:
+    found = in_two(at(("a", 0, None), ("b", CUT + 5, "a"), ("c", CUT, None)))
+    assert found.certain and ids(found) == ["a0", "c1000", "b1005"]
+
+
+def test_a_cycle_across_slabs_is_found() -> None:
+    log = at(("a", CUT - 1, "b"), ("b", CUT + 1, "a"))
+    assert in_two(log).stuck and not in_two(log).certain
+    assert not in_two(log, 0).certain
+
+
+def test_a_cycle_that_is_wider_than_its_windows_shows_that_the_reach_is_too_small() -> None:
+    log = at(("a", 0, "b"), ("b", 2 * CUT, "a"))
+    found = in_two(log)
+    assert not found.stuck and found.verdict.ahead and not found.certain
+    assert in_two(log, 3 * CUT).stuck
+
+
+def test_ties_are_ordered_by_level_process_and_seq() -> None:
+    """All at one time, and every event is a cause of one of a process with a smaller name."""
+    log = at(("d", CUT, None), ("c", CUT, "d"), ("b", CUT, "c"), ("a", CUT, "b"), ("e", CUT, None))
+    assert ids(in_two(log)) == ["d1000", "e1000", "c1000", "b1000", "a1000"]
+
+
+def test_faults_are_named_by_process_and_seq() -> None:
+    log = [
+        Event("p", 2, time=0, parents=("q#1", "x#7")),
+        Event("p", 6, time=CUT, parents=("nobody",)),
+        Event("q", 1, kind="deliver", message="m", time=CUT + 1),
+    ]
+    found = in_two(log).verdict
+    assert (found.holes, found.first_holes) == (2, [("p", 1, 1), ("p", 3, 5)])
+    assert found.first_lost == {PARENT: [("p", 2, 1), ("p", 6, 0)], DELIVERY: [("q", 1, 0)]}
+
+
+def test_duplicates_are_counted_wherever_they_are() -> None:
+    twice = [Event("p", 1, time=0), Event("p", 1, time=2 * CUT, id="other")]
+    assert in_two(twice).verdict.repeated
+    same_id = [Event("p", 1, time=0, id="x"), Event("q", 1, time=2 * CUT, id="x")]
+    table = as_table(same_id)
+    assert in_slabs(table, Plan((CUT,), REACH, False, True, 1)).verdict.repeated == 1
+    sent = [
+        Event(name, 1, kind="send", message="m", to=("r",), time=time)
+        for name, time in (("p", 0), ("q", 2000))
+    ]
+    assert in_two(sent).verdict.repeated == 1
+
+
+def test_a_million_processes_with_one_event_each() -> None:
+    count = 1_000_000
+    numbers = np.arange(count)
+    names = pa.array([f"p{number:07}" for number in numbers.tolist()])
+    cause = pc.binary_join_element_wise(names.take(pa.array(np.maximum(numbers - 3, 0))), "1", "#")
+    has = numbers % 2 == 1
+    parents = pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(has)), pa.int32()), cause.filter(has))
+    time = numbers - 10 * has
+    table = pa.table({"process": names, "seq": np.ones(count, np.int64), "parents": parents, "time": time})
+    found = in_slabs(table, plan_of(table, 7, 10), batch=300_000)
+    assert found.certain
+    # An odd event has a time 10 before its number, and a cause, which is even, 3 before it.
+    causes = np.where(has, np.maximum(numbers - 3, 0), -1)
+    order = np.lexsort((numbers, time < causes, np.maximum(time, causes)))
+    assert found.rows.column("process").equals(pa.chunked_array([names.take(pa.array(order))]))
+
+
+def test_windows_of_more_slabs_share_the_work() -> None:
+    """No slab sees much more than its part."""
+    times = np.arange(64_000)
+    table = pa.table({"process": ["p"] * len(times), "seq": times + 1, "time": times})
+    plan = plan_of(table, 64, 100)
+    seen: dict[int, int] = {}
+    for piece in cut(table, plan):
+        rows = (each.num_rows for each in (piece.rows, piece.above) if each is not None)
+        seen[piece.slab] = sum(rows)
+    assert len(seen) == 64 and max(seen.values()) <= 1.3 * len(times) / 64
+
+
+def test_cuts_are_few_where_times_are() -> None:
+    assert even_cuts(np.full(10, 5), 4) == (5,)
+    assert even_cuts(np.arange(8), 4) == (2, 4, 6)
+    assert even_cuts(np.empty(0, np.int64), 4) == ()
