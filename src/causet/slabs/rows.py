@@ -19,7 +19,7 @@ def are_events(rows: pa.Table) -> bool:
         return False
     for name, column in columns.items():
         least = SCHEMA[name].least
-        if least is not None and (pc.min(column).as_py() or least) < least:
+        if least is not None and pc.any(pc.less(column, least)).as_py():
             return False
         if pa.types.is_list(column.type) and any(chunk.flatten().null_count for chunk in column.chunks):
             return False
