@@ -29,7 +29,7 @@ class Change(NamedTuple):
 def place_of(module: str) -> str:
     """The full name of a module below `causet`, from its room and name, so that it can move."""
     wanted = tuple(module.split("."))
-    found = [place for place in PLACES if place[-len(wanted) :] == wanted]
+    found = [wanted] if wanted in PLACES else [each for each in PLACES if each[-len(wanted) :] == wanted]
     assert len(found) == 1, f"{module}: {found}"
     return ".".join(found[0])
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,65 +13,72 @@ import pyarrow as pa
 
 from causet.formats.schema import stated
 from causet.model import Event
-from causet.slabs.claims import claims_of, in_buckets, joined
-from causet.slabs.cut import cut, times_of
-from causet.slabs.judge import Verdict, judge
-from causet.slabs.order import ordered, rows_of
-from causet.slabs.plan import Plan, even_cuts
-from causet.slabs.window import has_own_ids, window_of
+
+
+class Steps:
+    """The functions of the shipped modules, or of those of a mutant."""
+
+    def __init__(self, of: Mapping[str, Any] | None = None) -> None:
+        def module(name: str) -> Any:
+            return of[name] if of and name in of else import_module(f"causet.{name}")
+
+        self.plan: Any = module("slabs.plan")
+        self.cut: Any = module("slabs.cut")
+        self.window: Any = module("slabs.window")
+        self.order: Any = module("slabs.order")
+        self.claims: Any = module("slabs.claims")
+        self.judge: Any = module("slabs.judge")
+        self.certificate: Any = module("slabs.certificate")
+
+
+SHIPPED = Steps()
 
 
 class Sliced(NamedTuple):
     rows: pa.Table
     certain: bool
     """whether the certificate says that this is the order"""
-    verdict: Verdict
+    verdict: Any
     stuck: int
     correction: Any
 
 
-def plan_of(table: pa.Table, slabs: int, reach: Any, key: int = 7) -> Plan:
+def plan_of(table: pa.Table, slabs: int, reach: Any, steps: Steps = SHIPPED) -> Any:
     floats = pa.types.is_floating(table.schema.field("time").type)
-    times = times_of(table.column("time"), floats)
-    return Plan(even_cuts(times, slabs), reach, floats, has_own_ids(table), key)
+    times = steps.cut.times_of(table.column("time"), floats)
+    own_ids = steps.window.has_own_ids(table)
+    return steps.plan.Plan(steps.plan.even_cuts(times, slabs), reach, floats, own_ids, 7)
 
 
-def in_slabs(table: pa.Table, plan: Plan, batch: int = 50, buckets: int = 3) -> Sliced:
+def in_slabs(table: pa.Table, plan: Any, batch: int = 50, buckets: int = 3, steps: Steps = SHIPPED) -> Sliced:
     """As Spark does it: batches are cut, slabs are ordered, claims are judged."""
     pieces: dict[int, list[Any]] = {}
     for begin in range(0, table.num_rows, batch):
-        for piece in cut(table.slice(begin, batch), plan):
+        for piece in steps.cut.cut(table.slice(begin, batch), plan):
             pieces.setdefault(piece.slab, []).append(piece)
     found: list[pa.Table] = []
     claims: list[tuple[int, int, pa.Table]] = []
-    correction: Any = 0
-    at, consecutive, stuck = 0, True, 0
+    done: list[Any] = []
     for slab, its in sorted(pieces.items()):
         rows = [piece.rows for piece in its if piece.rows is not None]
         if not rows:
             continue
         above = [piece.above for piece in its if piece.above is not None]
-        window = window_of(rows, above, sum(piece.below for piece in its), plan)
-        order = ordered(window, plan, slab)
-        found.append(rows_of(window, order))
-        consecutive &= order.begin == at
-        at += len(order.rows)
-        stuck += order.stuck
-        correction = max(correction, order.correction)
-        claims.extend(in_buckets(claims_of(window, plan, slab), buckets))
-    verdict = Verdict()
+        window = steps.window.window_of(rows, above, sum(piece.below for piece in its), plan)
+        order = steps.order.ordered(window, plan, slab)
+        found.append(steps.order.rows_of(window, order))
+        done.append(steps.certificate.done_by(slab, order, len(window.time)))
+        claims.extend(steps.claims.in_buckets(steps.claims.claims_of(window, plan, slab), buckets))
+    verdict = steps.judge.Verdict()
     for bucket in range(buckets):
         mine = [(which, rows) for which, number, rows in claims if number == bucket]
-        verdict.add(judge(joined(mine, plan), plan))
-    assert verdict.events == table.num_rows
+        verdict.add(steps.judge.judge(steps.claims.joined(mine, plan), plan))
     certain = (
-        correction <= plan.reach
-        and not verdict.ahead
-        and not stuck
-        and not verdict.repeated
-        and consecutive
-        and at == table.num_rows
+        steps.certificate.is_sound(done, verdict)
+        and steps.certificate.needed_reach(done, verdict) <= plan.reach
+        and steps.certificate.is_whole(done, verdict, table.num_rows)
     )
+    stuck, correction = sum(each.stuck for each in done), max(each.correction for each in done)
     return Sliced(pa.concat_tables(found), certain, verdict, stuck, correction)
 
 

@@ -21,10 +21,10 @@ import pytest
 from causet.formats.trace import read_trace
 from causet.model import Event
 from causet.slabs.cut import cut
-from causet.slabs.plan import Plan, even_cuts
+from causet.slabs.plan import even_cuts
 from causet.slabs.window import DELIVERY, PARENT
 from tests.helpers.orders import EVENTS, by_definition, real_traces
-from tests.helpers.slabs import Sliced, as_table, in_slabs, plan_of, random_log, shuffled
+from tests.helpers.slabs import SHIPPED, Sliced, Steps, as_table, in_slabs, plan_of, random_log, shuffled
 
 SLABS = (1, 2, 7, 64)
 
@@ -43,9 +43,9 @@ class Log:
         if all(each.level for each in self.order):
             self.largest = max(each.repaired - time[each.id] for each in self.order)
 
-    def check(self, slabs: int, reach: Any, batch: int = 50) -> None:
+    def check(self, slabs: int, reach: Any, batch: int = 50, steps: Steps = SHIPPED) -> None:
         """What is accepted is the order, and it is accepted exactly where the reach is large enough."""
-        found = in_slabs(self.table, plan_of(self.table, slabs, reach), batch, self.buckets)
+        found = in_slabs(self.table, plan_of(self.table, slabs, reach, steps), batch, self.buckets, steps)
         assert found.certain == (self.largest is not None and reach >= self.largest), (slabs, reach)
         if not found.certain:
             return
@@ -130,86 +130,105 @@ def at(*moments: tuple[str, int, Any]) -> list[Event]:
     ]
 
 
-def in_two(events: Sequence[Event], reach: int = REACH) -> Sliced:
-    return in_slabs(as_table(events), Plan((CUT,), reach, False, False, 1))
+def in_two(
+    events: Sequence[Event], reach: int = REACH, own_ids: bool = False, steps: Steps = SHIPPED
+) -> Sliced:
+    plan = steps.plan.Plan((CUT,), reach, False, own_ids, 1)
+    return in_slabs(as_table(events), plan, steps=steps)
 
 
 def ids(found: Sliced) -> list[str]:
     return [f"{row['process']}{row['repaired']}" for row in found.rows.to_pylist()]
 
 
-def test_an_event_that_is_moved_into_a_slab_from_its_very_border_is_given_out_there() -> None:
-    found = in_two(at(("a", CUT, None), ("b", CUT - REACH, "a"), ("c", CUT - 1, None)))
+def test_an_event_that_is_moved_into_a_slab_from_its_very_border_is_given_out_there(
+    steps: Steps = SHIPPED,
+) -> None:
+    found = in_two(at(("a", CUT, None), ("b", CUT - REACH, "a"), ("c", CUT - 1, None)), steps=steps)
     assert found.certain and ids(found) == ["c999", "a1000", "b1000"]
 
 
-def test_a_cause_that_is_two_reaches_ahead_of_its_effect_shows_that_the_reach_is_too_small() -> None:
+def test_a_cause_that_is_two_reaches_ahead_of_its_effect_shows_that_the_reach_is_too_small(
+    steps: Steps = SHIPPED,
+) -> None:
     """Each step is as large as the reach, both together are not."""
     first = CUT - 1
     chain = at(("a", first + 2 * REACH, None), ("b", first + REACH, "a"), ("c", first, "b"))
-    assert in_two(chain).correction == 2 * REACH
-    assert not in_two(chain).certain
-    assert in_two(chain, 2 * REACH).certain
+    assert in_two(chain, steps=steps).correction == 2 * REACH
+    assert not in_two(chain, steps=steps).certain
+    assert in_two(chain, 2 * REACH, steps=steps).certain
 
 
-def test_a_single_cause_far_ahead_shows_that_the_reach_is_too_small() -> None:
+def test_a_single_cause_far_ahead_shows_that_the_reach_is_too_small(steps: Steps = SHIPPED) -> None:
     """Its effect's window does not have it: the claims of both slabs together tell."""
-    found = in_two(at(("a", CUT + 2 * REACH + 1, None), ("b", CUT - 1, "a")))
+    found = in_two(at(("a", CUT + 2 * REACH + 1, None), ("b", CUT - 1, "a")), steps=steps)
     assert found.correction == 0 and found.verdict.ahead > REACH and not found.certain
 
 
-def test_a_process_whose_clock_is_set_back_by_more_than_the_reach_shows_it_too() -> None:
+def test_a_process_whose_clock_is_set_back_by_more_than_the_reach_shows_it_too(
+    steps: Steps = SHIPPED,
+) -> None:
     log = [Event("p", 1, time=CUT + 3 * REACH), Event("p", 2, time=CUT - 1)]
-    found = in_two(log)
+    found = in_two(log, steps=steps)
     assert found.correction == 0 and found.verdict.ahead == 3 * REACH + 1 and not found.certain
 
 
-def test_a_cause_behind_the_window_changes_nothing() -> None:
-    found = in_two(at(("a", 0, None), ("b", CUT + 5, "a"), ("c", CUT, None)))
+def test_a_cause_behind_the_window_changes_nothing(steps: Steps = SHIPPED) -> None:
+    found = in_two(at(("a", 0, None), ("b", CUT + 5, "a"), ("c", CUT, None)), steps=steps)
     assert found.certain and ids(found) == ["a0", "c1000", "b1005"]
 
 
-def test_a_cycle_across_slabs_is_found() -> None:
+def test_a_cycle_across_slabs_is_found(steps: Steps = SHIPPED) -> None:
     log = at(("a", CUT - 1, "b"), ("b", CUT + 1, "a"))
-    assert in_two(log).stuck and not in_two(log).certain
-    assert not in_two(log, 0).certain
+    assert in_two(log, steps=steps).stuck and not in_two(log, steps=steps).certain
+    assert not in_two(log, 0, steps=steps).certain
 
 
-def test_a_cycle_that_is_wider_than_its_windows_shows_that_the_reach_is_too_small() -> None:
+def test_a_cycle_that_is_wider_than_its_windows_shows_that_the_reach_is_too_small(
+    steps: Steps = SHIPPED,
+) -> None:
     log = at(("a", 0, "b"), ("b", 2 * CUT, "a"))
-    found = in_two(log)
+    found = in_two(log, steps=steps)
     assert not found.stuck and found.verdict.ahead and not found.certain
-    assert in_two(log, 3 * CUT).stuck
+    assert in_two(log, 3 * CUT, steps=steps).stuck
 
 
-def test_ties_are_ordered_by_level_process_and_seq() -> None:
+def test_ties_are_ordered_by_level_process_and_seq(steps: Steps = SHIPPED) -> None:
     """All at one time, and every event is a cause of one of a process with a smaller name."""
     log = at(("d", CUT, None), ("c", CUT, "d"), ("b", CUT, "c"), ("a", CUT, "b"), ("e", CUT, None))
-    assert ids(in_two(log)) == ["d1000", "e1000", "c1000", "b1000", "a1000"]
+    assert ids(in_two(log, steps=steps)) == ["d1000", "e1000", "c1000", "b1000", "a1000"]
 
 
-def test_faults_are_named_by_process_and_seq() -> None:
+def test_faults_are_named_by_process_and_seq(steps: Steps = SHIPPED) -> None:
     log = [
         Event("p", 2, time=0, parents=("q#1", "x#7")),
         Event("p", 6, time=CUT, parents=("nobody",)),
         Event("q", 1, kind="deliver", message="m", time=CUT + 1),
     ]
-    found = in_two(log).verdict
+    found = in_two(log, steps=steps).verdict
     assert (found.holes, found.first_holes) == (2, [("p", 1, 1), ("p", 3, 5)])
     assert found.first_lost == {PARENT: [("p", 2, 1), ("p", 6, 0)], DELIVERY: [("q", 1, 0)]}
 
 
-def test_duplicates_are_counted_wherever_they_are() -> None:
+def test_duplicates_are_counted_wherever_they_are(steps: Steps = SHIPPED) -> None:
     twice = [Event("p", 1, time=0), Event("p", 1, time=2 * CUT, id="other")]
-    assert in_two(twice).verdict.repeated
+    assert in_two(twice, steps=steps).verdict.repeated and not in_two(twice, steps=steps).certain
     same_id = [Event("p", 1, time=0, id="x"), Event("q", 1, time=2 * CUT, id="x")]
-    table = as_table(same_id)
-    assert in_slabs(table, Plan((CUT,), REACH, False, True, 1)).verdict.repeated == 1
+    assert in_two(same_id, own_ids=True, steps=steps).verdict.repeated == 1
     sent = [
         Event(name, 1, kind="send", message="m", to=("r",), time=time)
         for name, time in (("p", 0), ("q", 2000))
     ]
-    assert in_two(sent).verdict.repeated == 1
+    assert in_two(sent, steps=steps).verdict.repeated == 1
+
+
+def test_an_id_and_a_message_may_be_the_same_text(steps: Steps = SHIPPED) -> None:
+    log = [
+        Event("p", 1, kind="send", message="x", to=("q",), id="y", time=0),
+        Event("q", 1, id="x", time=CUT),
+    ]
+    found = in_two(log, own_ids=True, steps=steps)
+    assert found.certain and not found.verdict.repeated
 
 
 def test_a_million_processes_with_one_event_each() -> None:

@@ -125,20 +125,39 @@ def parse_references(
     `table` is an open-addressing table of the names by their hash, from `name_table`.
     """
     for i in range(len(offsets) - 1):
-        process[i] = ABSENT
         begin, end = offsets[i], offsets[i + 1]
-        cut = end - 1
-        number = 0
-        scale = 1
-        while cut >= begin and 48 <= data[cut] <= 57 and end - cut <= 18:
-            number += (data[cut] - 48) * scale
-            scale *= 10
-            cut -= 1
-        digits = end - 1 - cut
-        if digits == 0 or cut < begin or data[cut] != 35 or data[cut + 1] == 48:
-            continue
-        process[i] = _number(data, begin, cut, name_offsets, name_data, table, key)
-        seq[i] = number
+        cut, seq[i] = _apart(data, begin, end)
+        process[i] = ABSENT
+        if cut < end:
+            process[i] = _number(data, begin, cut, name_offsets, name_data, table, key)
+
+
+@njit(cache=True)
+def reference_keys(offsets: Array, data: Array, key: int) -> tuple[Array, Array, Array]:
+    """Each `name#number` as the two hashes of the name, and the number.
+
+    A string of another form gets hashes of its own and the number 0, which no event has.
+    """
+    count = len(offsets) - 1
+    low, high, number = np.empty(count, np.uint64), np.empty(count, np.uint64), np.empty(count, np.int64)
+    for i in range(count):
+        cut, number[i] = _apart(data, offsets[i], offsets[i + 1])
+        low[i] = hashed(data, offsets[i], cut, uint64(key))
+        high[i] = hashed(data, offsets[i], cut, ~uint64(key))
+    return low, high, number
+
+
+@njit(cache=True)
+def _apart(data: Array, begin: int, end: int) -> tuple[int, int]:
+    """Where the # of `name#number` is, and the number; (end, 0) for a string of another form."""
+    cut, number, scale = end - 1, 0, 1
+    while cut >= begin and 48 <= data[cut] <= 57 and end - cut <= 18:
+        number += (data[cut] - 48) * scale
+        scale *= 10
+        cut -= 1
+    if cut == end - 1 or cut < begin or data[cut] != 35 or data[cut + 1] == 48:
+        return end, 0
+    return cut, number
 
 
 @njit(cache=True)

@@ -48,10 +48,6 @@ class Plan:
         ends = [self._moved(cut, ABOVE) for cut in self.cuts]
         return self._array([*ends, self._most])
 
-    def homes(self, times: Array) -> Array:
-        """The slabs in which these times lie."""
-        return np.searchsorted(self._array(self.cuts), times, side="right")
-
     def bounds(self, slab: int) -> tuple[Time, Time]:
         """(s, t) of the slab [s, t); the last one has no end."""
         edges = [self._least, *self.cuts, math.inf]

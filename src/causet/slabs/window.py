@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from causet.kernels.arrays import Array
 from causet.kernels.logs.keys import find_keys
 from causet.kernels.logs.pages import ABSENT
-from causet.kernels.logs.windows import by_process, find_events, hashes_of, reference_keys
-from causet.kernels.names import MESSAGES, list_lengths, text_buffers
+from causet.kernels.logs.windows import by_process, find_events, hashes_of
+from causet.kernels.names import MESSAGES, list_lengths, reference_keys, text_buffers
 from causet.slabs.cut import DECIDING, times_of
 from causet.slabs.plan import Plan
 

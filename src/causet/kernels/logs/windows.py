@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, uint64
+from numba import njit
 
 from causet.kernels.arrays import Array
 from causet.kernels.logs.pages import ABSENT, View
-from causet.kernels.names import hash_texts, hashed, text_buffers
+from causet.kernels.names import hash_texts, text_buffers
 
 _ONE_PAGE = 40
 """The shift of a page that is wider than any window."""
@@ -74,30 +74,6 @@ def find_events(first: Array, seq: Array, process: Array, wanted: Array) -> Arra
         if seq[low] == wanted[i]:
             found[i] = low
     return found
-
-
-@njit(cache=True)
-def reference_keys(offsets: Array, data: Array, key: int) -> tuple[Array, Array, Array]:
-    """Each `name#number` as the two hashes of the name, and the number.
-
-    A string of another form gets hashes of its own and the number 0, which no event has.
-    """
-    count = len(offsets) - 1
-    low, high, number = np.empty(count, np.uint64), np.empty(count, np.uint64), np.zeros(count, np.int64)
-    for i in range(count):
-        begin, end = offsets[i], offsets[i + 1]
-        cut, value, scale = end - 1, 0, 1
-        while cut >= begin and 48 <= data[cut] <= 57 and end - cut <= 18:
-            value += (data[cut] - 48) * scale
-            scale *= 10
-            cut -= 1
-        if cut < begin or cut == end - 1 or data[cut] != 35 or data[cut + 1] == 48:
-            cut = end
-        else:
-            number[i] = value
-        low[i] = hashed(data, begin, cut, uint64(key))
-        high[i] = hashed(data, begin, cut, ~uint64(key))
-    return low, high, number
 
 
 @njit(cache=True)

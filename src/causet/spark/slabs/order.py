@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from causet.errors import BadInput
 from causet.kernels.arrays import Array
+from causet.slabs.certificate import Done, is_sound, is_whole, needed_reach
 from causet.slabs.judge import Verdict
 from causet.slabs.plan import Plan, Time, even_cuts
 from causet.spark.slabs.files import Table
@@ -92,33 +93,25 @@ def order_in_slabs(
             return None
         if UNWRITABLE in notes:
             raise BadInput(f"{folder} cannot be written: {notes[UNWRITABLE][0]['reason']}")
-        done = sorted(notes.get(ORDERED, []), key=lambda each: each["slab"])
+        done = [Done(*each["done"]) for each in notes.get(ORDERED, [])]
         verdict = verdict_of(notes.get(JUDGED, []))
-        if verdict.repeated or any(each["stuck"] for each in done):
+        if not is_sound(done, verdict):
             return None
-        largest: Time = max((each["correction"] for each in done), default=0)
+        needed = needed_reach(done, verdict)
         if OWN_IDS in notes:
             own_ids = True
-        elif largest > reach or verdict.ahead:
-            reach = max(largest * MARGIN, verdict.ahead)
+        elif needed > plan.reach:
+            reach = needed * MARGIN
         else:
-            return _accepted(folder, done, verdict, table.rows)
+            return _written(folder, done, verdict) if is_whole(done, verdict, table.rows) else None
         for file in folder.iterdir():
             file.unlink()
     return None
 
 
-def _accepted(folder: Path, done: Sequence[Mapping[str, Any]], verdict: Verdict, rows: int) -> Sliced | None:
-    """The order, if every position is there once."""
-    at = 0
-    for each in done:
-        if each["begin"] != at:
-            return None
-        at += each["rows"]
-    if at != rows or verdict.events != rows:
-        return None
-    parts = tuple(folder / part_name(each["slab"]) for each in done if each["rows"])
-    seen = [each["seen"] for each in done]
+def _written(folder: Path, done: Sequence[Done], verdict: Verdict) -> Sliced:
+    parts = tuple(folder / part_name(each.slab) for each in sorted(done) if each.rows)
+    seen = [each.seen for each in done]
     return Sliced(parts, verdict, len(parts), max(seen) / sum(seen))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from causet.slabs.certificate import done_by
 from causet.slabs.claims import Claims, claims_of, in_buckets, joined
 from causet.slabs.cut import DECIDING, cut, times_of
 from causet.slabs.judge import Verdict, judge
@@ -188,15 +189,7 @@ class Order:
                 self._write(slab, rows_of(window, found))
             except OSError as error:
                 yield note(UNWRITABLE, reason=error.strerror or str(error))
-        yield note(
-            ORDERED,
-            slab=slab,
-            rows=len(found.rows),
-            begin=found.begin,
-            correction=found.correction,
-            stuck=found.stuck,
-            seen=len(window.time),
-        )
+        yield note(ORDERED, done=done_by(slab, found, len(window.time)))
         for which, bucket, table in in_buckets(claims, self.buckets):
             yield row(which, bucket, packed(table))
 
