@@ -43,6 +43,8 @@ def environment(batches):
     import pyarrow
     names = ("ARROW_DEFAULT_MEMORY_POOL", "OPENBLAS_NUM_THREADS", "MALLOC_ARENA_MAX")
     assert [os.environ[name] for name in names] == ["system", "4", "2"]
+    kept, mapped = (int(os.environ[f"MALLOC_{name}_THRESHOLD_"]) for name in ("TRIM", "MMAP"))
+    assert mapped < kept <= 2**28  # what a worker keeps beyond what it uses
     assert pyarrow.default_memory_pool().backend_name == "system"
     yield from batches
 
