@@ -361,6 +361,8 @@ def numbers_here(numbers: Numbers, receiver: pa.Array, settings: Settings) -> Nu
     if numbers.group is None or not settings.routed:
         return numbers
     keep = _read_here(numbers.begin, numbers.group, receiver, settings)
+    if keep.all():
+        return numbers
     begin = begins(_kept(numbers.begin, keep))
     return Numbers(begin, numbers.group.filter(pa.array(keep)), numbers.number[keep], numbers.bad)
 
@@ -369,7 +371,8 @@ def causes_here(causes: Causes, receiver: pa.Array, settings: Settings) -> Cause
     """Of the causes of rows, those in groups that their receivers read: the others are not waited for."""
     if causes.group is None or not settings.routed:
         return causes
-    return _those(causes, _read_here(causes.begin, causes.group, receiver, settings))
+    keep = _read_here(causes.begin, causes.group, receiver, settings)
+    return causes if keep.all() else _those(causes, keep)
 
 
 def name_themselves(numbers: Numbers, causes: Causes, process: pa.Array) -> Array:

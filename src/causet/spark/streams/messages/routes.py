@@ -54,7 +54,9 @@ class Route:
         owner = owner[~odd[owner]]
         names: dict[str, int] = {}
         lists = [
-            [names.setdefault(reader, len(names)) for reader in self.settings.readers.of_group(plain(each))]
+            sorted(
+                names.setdefault(reader, len(names)) for reader in self.settings.readers.of_group(plain(each))
+            )
             for each in coded.dictionary.to_pylist()
         ]
         firsts = begins(np.array([len(each) for each in lists], np.int64))
@@ -62,8 +64,9 @@ class Route:
         sizes = np.diff(firsts)[group]
         each = begins(sizes)
         reader = whose[np.repeat(firsts[group] - each[:-1], sizes) + np.arange(each[-1])]
-        # A reader of several groups of a message gets it once.
-        pairs = np.unique(np.repeat(owner, sizes) * max(len(names), 1) + reader)
+        pairs = np.repeat(owner, sizes) * max(len(names), 1) + reader
+        if (np.diff(owner) == 0).any():  # a reader of several groups of a message gets it once
+            pairs = np.unique(pairs)
         rows, reader = np.divmod(pairs, max(len(names), 1))
         read = np.zeros(count, np.bool_)
         read[rows] = True

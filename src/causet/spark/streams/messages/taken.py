@@ -195,6 +195,10 @@ class Whole(NamedTuple):
     def of(self, keep: Array) -> Messages:
         """The messages in some of the rows. One with several numbers takes as many rows of the kernel: all
         but the first are parts."""
+        if not keep.any():
+            return _nothing()
+        if keep.all() and (np.diff(self.numbers.begin) == 1).all():
+            return self._whole()
         sizes = np.diff(self.numbers.begin)[keep]
         owner = np.repeat(np.flatnonzero(keep), sizes)
         each = pa.array(owner)
@@ -227,4 +231,23 @@ class Whole(NamedTuple):
             cut,
             None if self.priority is None else self.priority[owner],
             None if self.bypass is None else self.bypass[owner],
+        )
+
+    def _whole(self) -> Messages:
+        """All of the rows, each of which has one number."""
+        return Messages(
+            self.receiver,
+            self.process,
+            self.numbers.number,
+            self.causes.begin,
+            self.causes.name,
+            self.causes.number,
+            self.place,
+            self.mark,
+            self.numbers.group,
+            self.causes.group,
+            None,
+            self.cut,
+            self.priority,
+            self.bypass,
         )
