@@ -22,6 +22,7 @@ PUBLIC = (
 SEAMS = {
     "pyspark.worker": r'"pyspark\.worker"',
     "spark.python.daemon.module": r'"spark\.python\.daemon\.module"',
+    "pyspark.sql.streaming.transform_with_state_driver_worker": r"transform_with_state_driver_worker",
     "checkpointFileManagerClass": r"checkpointFileManagerClass",
     "PYSPARK_GATEWAY_PORT": r"PYSPARK_GATEWAY_PORT",
     "SPARK_CONNECT_MODE_ENABLED": r"SPARK_CONNECT_MODE_ENABLED",

@@ -30,6 +30,7 @@ from causet.errors import BadInput
 from causet.spark.start.archive import make_archive_later, spark_home
 from causet.spark.start.errors import innermost, sentence_for
 from causet.spark.start.java import OUTPUT, find_java, home_for_spark
+from causet.spark.start.python import python_for_spark
 from causet.spark.start.settings import DEFAULTS, Place, defaults_file, place_for, settings_for
 
 CONNECT_PORT, SPARK_PORT = 15002, 7077
@@ -132,7 +133,7 @@ def _with_own_jvm(
         os.environ.pop(name, None)  # PySpark would prefer it to the master
     # Unless the user sets otherwise, workers use the Python that has this package, and servers listen on
     # loopback only.
-    os.environ.setdefault("PYSPARK_PYTHON", wanted.get("spark.pyspark.python", sys.executable))
+    os.environ.setdefault("PYSPARK_PYTHON", wanted.get("spark.pyspark.python", python_for_spark(place.local)))
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if place.local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
