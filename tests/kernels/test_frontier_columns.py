@@ -142,6 +142,40 @@ def test_damaged_bytes_are_refused_or_read_as_the_format_says(
     assert alike(mine, unpacked(bytes(blob)))
 
 
+BLOBS = st.one_of(
+    PAST.map(pack_frontier),
+    FLAT.map(pack_deps),
+    st.sampled_from(
+        [
+            b"",
+            b"\x03",
+            b"\x02\x01\x00a\x00\x00\x00\x00",  # a group without entries
+            b"\x02\x01\x00a\x00\x00\x00\x00\x01\x00b\x01\x00\x00\x00" + pack_deps({"p": 1})[1:],
+            b"\x02\x01\x00\xff\x01\x00\x00\x00" + pack_deps({"p": 1})[1:],  # names that are no text
+            b"\x02\x01\x00a\x01\x00\x00\x00" + pack_deps({"p": 1})[1:-1] + b"\xff",
+            b"\x02\x00\x00\x01\x00\x00\x00" + pack_deps({"p": 1})[1:],  # a group without a name
+            b"\x02\x01\x00a\x02\x00\x00\x00" + pack_deps({"p": 1})[1:],  # an entry is lacking
+            b"\x02\x01\x00a\x01\x00\x00\x00" + pack_deps({"p": 1})[1:] + b"\x01",
+        ]
+    ),
+)
+
+
+@given(st.lists(BLOBS, min_size=2, max_size=8))
+@settings(deadline=None)
+def test_rows_that_cannot_be_read_change_nothing_in_the_others(blobs: list[bytes]) -> None:
+    for mine, blob in zip(read(pa.array(blobs, pa.binary())), blobs, strict=True):
+        assert alike(mine, unpacked(blob)), blob
+
+
+@given(st.lists(st.one_of(PAST, FLAT, st.just({"a": {}}), st.just({"a": {"p": 0}})), min_size=2, max_size=8))
+@settings(deadline=None)
+def test_rows_of_json_that_cannot_be_read_change_nothing_in_the_others(pasts: list[Any]) -> None:
+    texts = [json.dumps(past, separators=(",", ":"), ensure_ascii=False) for past in pasts]
+    for mine, past in zip(read(pa.array(texts, pa.string())), pasts, strict=True):
+        assert alike(mine, entries_of(past)), past
+
+
 def unpacked(blob: bytes) -> Entries | None:
     """Packed entries, read by the words of the format."""
     found: Entries = []

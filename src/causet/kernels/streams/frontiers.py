@@ -29,7 +29,11 @@ from causet.model import is_text
 from causet.stamp import MOST_DEPS, MOST_SEQUENCE, PACKED_FRONTIER, PACKED_VERSION
 
 HERE = -1
-"""Stands for the start of a group's name where an entry is of the message's own group."""
+"""Stands for a group where an entry is of the message's own group."""
+LEAST_PACKED = (*[6 + HEADER] * 2, *[HEADER] * 4)
+LEAST_TEXT = (*[len('"":{"":1}')] * 2, *[len('"":1')] * 4)
+"""The bytes that a group with an entry takes, and an entry, at least: the room for each array of what is
+scanned. More room would be memory that a worker does not keep for the next batch."""
 
 
 class Frontiers(NamedTuple):
@@ -47,12 +51,14 @@ class Frontiers(NamedTuple):
 
 
 class Scanned(NamedTuple):
-    """What a scanner found: of each entry the bounds of its group and name, and its number."""
+    """What a scanner found: the bounds of groups, of which each has the entries that stand in it; and of each
+    entry its group, or HERE, the bounds of its name, and its number."""
 
     begin: Array
     bad: Array
     group_start: Array
     group_end: Array
+    group: Array
     start: Array
     end: Array
     number: Array
@@ -73,7 +79,7 @@ def read_frontiers(column: pa.Array, own: pa.Array) -> Frontiers:
         return _from_maps(column)
     packed = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
     data = column if packed else column.cast(pa.large_string())
-    found, raw = _scanned(data.cast(pa.large_binary()), _scan_packed if packed else _scan_text)
+    found, raw = _scanned(data.cast(pa.large_binary()), packed)
     return _checked(found, raw, column, own)
 
 
@@ -103,14 +109,15 @@ def _from_maps(column: pa.MapArray) -> Frontiers:
     )
 
 
-def _scanned(column: pa.Array, scan: Any) -> tuple[Scanned, Array]:
+def _scanned(column: pa.Array, packed: bool) -> tuple[Scanned, Array]:
     offsets, data = text_buffers_of(column)
     there = column.is_valid().to_numpy(zero_copy_only=False)
-    most = int(offsets[-1] - offsets[0]) // 4 + 1
-    bounds = [np.empty(most, np.int64) for _ in range(5)]
-    found = Scanned(np.zeros(len(column) + 1, np.int64), np.zeros(len(column), np.bool_), *bounds)
-    count = scan(offsets, data, there, found)
-    return Scanned(found.begin, found.bad, *(each[:count] for each in bounds)), data
+    least = LEAST_PACKED if packed else LEAST_TEXT
+    arrays = [np.empty(int(offsets[-1] - offsets[0]) // size + 1, np.int64) for size in least]
+    found = Scanned(np.zeros(len(column) + 1, np.int64), np.zeros(len(column), np.bool_), *arrays)
+    groups, count = (_scan_packed if packed else _scan_text)(offsets, data, there, found)
+    sizes = (groups, groups, count, count, count, count)
+    return Scanned(found.begin, found.bad, *(each[:n] for each, n in zip(arrays, sizes, strict=True))), data
 
 
 def _checked(found: Scanned, data: Array, column: pa.Array, own: pa.Array) -> Frontiers:
@@ -119,8 +126,10 @@ def _checked(found: Scanned, data: Array, column: pa.Array, own: pa.Array) -> Fr
     sizes = np.diff(found.begin)
     owner = np.repeat(np.arange(len(column)), sizes)
     wrong = (found.number < 1) | (found.number > MOST_SEQUENCE) | (found.end == found.start)
-    wrong |= (found.group_end == found.group_start) & (found.group_start != HERE)
-    grouped = found.group_start != HERE
+    grouped = found.group != HERE
+    nameless = found.group_end == found.group_start
+    if nameless.any():
+        wrong[grouped] |= nameless[found.group[grouped]]
     names = interned(data, found.start, found.end)
     groups = _groups(data, found, grouped)
     bad = found.bad.copy()
@@ -171,9 +180,13 @@ def _checked(found: Scanned, data: Array, column: pa.Array, own: pa.Array) -> Fr
 
 def _groups(data: Array, found: Scanned, which: Array) -> pa.Array:
     """The groups of these entries."""
-    if which.all():
-        return interned(data, found.group_start, found.group_end)
-    return interned(data, found.group_start[which], found.group_end[which])
+    group, start, end = found.group, found.group_start, found.group_end
+    if not which.all():
+        there, group = np.unique(group[which], return_inverse=True)
+        start, end = start[there], end[there]
+    names = interned(data, start, end)
+    code = names.indices.to_numpy()[group]
+    return pa.DictionaryArray.from_arrays(pa.array(code), names.dictionary, safe=False)
 
 
 def _joined(
@@ -238,8 +251,9 @@ def _of_packed(found: Scanned, data: Array, row: int) -> list[Entry]:
     entries: list[Entry] = []
     for at in range(found.begin[row], found.begin[row + 1]):
         group = None
-        if found.group_start[at] != HERE:
-            group = data[found.group_start[at] : found.group_end[at]].tobytes().decode()
+        if found.group[at] != HERE:
+            start, end = (each[found.group[at]] for each in (found.group_start, found.group_end))
+            group = data[start:end].tobytes().decode()
         name = data[found.start[at] : found.end[at]].tobytes().decode()
         entries.append((group, name, int(found.number[at])))
     return entries
@@ -249,19 +263,30 @@ def _of_packed(found: Scanned, data: Array, row: int) -> list[Entry]:
 
 
 @njit(cache=True, inline="always")
-def _number_at(data: Array, at: int) -> int:
-    value = uint64(0)
-    for byte in range(8):
-        value |= uint64(data[at + byte]) << uint64(8 * byte)
+def _number_at(data: Array, begin: int) -> int:
+    """The little-endian number of 8 bytes that begins here; MOST if it is larger. With an index that has no
+    sign, it is one load."""
+    at = uint64(begin)
+    value = (
+        uint64(data[at])
+        | (uint64(data[at + uint64(1)]) << uint64(8))
+        | (uint64(data[at + uint64(2)]) << uint64(16))
+        | (uint64(data[at + uint64(3)]) << uint64(24))
+        | (uint64(data[at + uint64(4)]) << uint64(32))
+        | (uint64(data[at + uint64(5)]) << uint64(40))
+        | (uint64(data[at + uint64(6)]) << uint64(48))
+        | (uint64(data[at + uint64(7)]) << uint64(56))
+    )
     return int(min(value, uint64(MOST)))
 
 
 @njit(cache=True)
-def _scan_packed(offsets: Array, data: Array, there: Array, found: Scanned) -> int:
-    begin, bad, group_start, group_end, start, end, number = found
-    count = 0
+def _scan_packed(offsets: Array, data: Array, there: Array, found: Scanned) -> tuple[int, int]:
+    begin, bad, group_start, group_end, group, start, end, number = found
+    count = last = 0
+    used = False  # whether the last group has entries
     for row in range(len(there)):
-        first = count
+        first, first_last, first_used = count, last, used
         at, stop = offsets[row], offsets[row + 1]
         fine = True
         if there[row] and at < stop:
@@ -269,20 +294,21 @@ def _scan_packed(offsets: Array, data: Array, there: Array, found: Scanned) -> i
             fine = grouped or data[at] == PACKED_VERSION
             at += 1
             left = 0
-            name_start = name_end = HERE
             while fine and at < stop:
                 if grouped and left == 0:
                     if at + 2 > stop:
                         fine = False
                         break
                     length = data[at] | (data[at + 1] << 8)
-                    name_start, name_end = at + 2, at + 2 + length
-                    at = name_end + 4
-                    if at > stop:
+                    behind = at + 2 + length
+                    if behind + 4 > stop:
                         fine = False
                         break
+                    last, used = last + used, False
+                    group_start[last], group_end[last] = at + 2, behind
                     for byte in range(4):
-                        left += int(data[name_end + byte]) << (8 * byte)
+                        left += int(data[behind + byte]) << (8 * byte)
+                    at = behind + 4
                     continue
                 if at + HEADER > stop or count - first >= MOST_DEPS:
                     fine = False
@@ -293,7 +319,8 @@ def _scan_packed(offsets: Array, data: Array, there: Array, found: Scanned) -> i
                     break
                 number[count] = _number_at(data, at)
                 start[count], end[count] = at + HEADER, at + HEADER + length
-                group_start[count], group_end[count] = name_start, name_end
+                group[count] = last if grouped else HERE
+                used |= grouped
                 count += 1
                 left -= 1
                 at += HEADER + length
@@ -301,9 +328,9 @@ def _scan_packed(offsets: Array, data: Array, there: Array, found: Scanned) -> i
                 fine = False
         if not fine:
             bad[row] = True
-            count = first
+            count, last, used = first, first_last, first_used
         begin[row + 1] = count
-    return count
+    return last + used, count
 
 
 @njit(cache=True, inline="always")
@@ -320,12 +347,13 @@ def _text_ends(data: Array, at: int, stop: int) -> int:
 
 
 @njit(cache=True)
-def _scan_text(offsets: Array, data: Array, there: Array, found: Scanned) -> int:
+def _scan_text(offsets: Array, data: Array, there: Array, found: Scanned) -> tuple[int, int]:
     """JSON in canonical form; any other JSON is `bad` here, and looked at again."""
-    begin, bad, group_start, group_end, start, end, number = found
-    count = 0
+    begin, bad, group_start, group_end, group, start, end, number = found
+    count = last = 0
+    used = False  # whether the last group has entries
     for row in range(len(there)):
-        first = count
+        first, first_last, first_used = count, last, used
         at, stop = offsets[row], offsets[row + 1]
         fine = True
         if there[row] and at < stop:
@@ -334,7 +362,6 @@ def _scan_text(offsets: Array, data: Array, there: Array, found: Scanned) -> int
             stop -= 1
             kind = 0  # 1 for a flat map, 2 for one of groups
             inside = False
-            name_start = name_end = HERE
             while fine and at < stop:
                 ends = _text_ends(data, at, stop)
                 if ends == HERE or count - first >= MOST_DEPS:
@@ -343,14 +370,16 @@ def _scan_text(offsets: Array, data: Array, there: Array, found: Scanned) -> int
                 if not inside and data[ends + 2] == 123:  # {
                     fine = kind != 1
                     kind, inside = 2, True
-                    name_start, name_end = at + 1, ends
+                    last, used = last + used, False
+                    group_start[last], group_end[last] = at + 1, ends
                     at = ends + 3
                     continue
                 if not inside:
                     fine = kind != 2
                     kind = 1
                 start[count], end[count] = at + 1, ends
-                group_start[count], group_end[count] = name_start, name_end
+                group[count] = last if inside else HERE
+                used |= inside
                 at = ends + 2
                 value = 0
                 digits = 0
@@ -372,6 +401,6 @@ def _scan_text(offsets: Array, data: Array, there: Array, found: Scanned) -> int
             fine = fine and not inside
         if not fine:
             bad[row] = True
-            count = first
+            count, last, used = first, first_last, first_used
         begin[row + 1] = count
-    return count
+    return last + used, count
