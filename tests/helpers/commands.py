@@ -19,7 +19,10 @@ from tests.helpers.sessions import shared_spark
 from tests.helpers.streams import Message, Streams
 
 CAUSET = [sys.executable, "-c", "from causet.cli import main; main()"]
-LOCAL = ["--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2"]
+UNOPTIMISED = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"
+LOCAL = ["--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2", "--conf", UNOPTIMISED]
+"""For little data. A command that follows its source, or reads a topic, does not know how much will come, and
+its JVM would optimise code for as long as the test runs."""
 
 
 def causet(*arguments: object) -> str:

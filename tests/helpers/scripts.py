@@ -21,7 +21,7 @@ from causet.spark.start.session import spark_session
 spark_session("local[2]", {
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.port": sys.argv[1],
-})
+}, brief=True)
 print("ready", flush=True)
 sys.stdin.read()
 """

@@ -25,7 +25,7 @@ import pytest
 from causet.errors import BadInput
 from causet.live.broker import Broker, broker_jars, restartable_broker
 from causet.spark.streams.kafka.client import client
-from tests.helpers.commands import check_rows, rows_in
+from tests.helpers.commands import LOCAL, check_rows, rows_in
 from tests.helpers.places import ROOT
 from tests.helpers.streams import Message, Streams, write_files, write_parquet
 
@@ -123,7 +123,7 @@ class Medium:
     ) -> Ended:
         command = [sys.executable, "-c", fault + RUN, "deliver", *self.ends, *self.policy, "--by", "receiver"]
         command += ["--buckets", "2", "--checkpoint", str(checkpoint or self.checkpoint), "--json"]
-        command += ["--files-per-batch", "2", "--master", master, "--conf", "spark.sql.shuffle.partitions=2"]
+        command += ["--files-per-batch", "2", *LOCAL, "--master", master]
         done = subprocess.run([*command, *more], capture_output=True, text=True, timeout=400, check=False)
         return Ended(done.returncode, done.stdout, done.stderr)
 

@@ -25,7 +25,7 @@ from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.file_sink import FileSink
 from causet.spark.streams.query import Asked, Query
 from causet.spark.streams.running import Progress
-from tests.helpers.commands import causet, rows_in
+from tests.helpers.commands import LOCAL, causet, rows_in
 from tests.helpers.kafka import create, publish
 from tests.helpers.streams import write_files
 
@@ -61,9 +61,8 @@ class Producers:
 def following(inbox: Path | str, out: Path, *more: str, before: str = "") -> Iterator[subprocess.Popen[str]]:
     program = ["-c", f"{before}\nfrom causet.cli import main; main()"]
     command = [sys.executable, *program, "merge", inbox, out, *HOW, "--release", "clock", "--json", *more]
-    local = ["--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2", "--follow"]
     with subprocess.Popen(
-        [*map(str, command), *local], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*map(str, command), *LOCAL, "--follow"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             yield process
