@@ -23,8 +23,9 @@ from causet.spark.batch.order_files import Written, order_files
 from causet.spark.read.columns import refused
 from causet.spark.read.source import open_trace
 from causet.spark.read.types import KNOWN
+from causet.spark.slabs import certified as slabs
 from causet.spark.slabs import files as tables
-from causet.spark.slabs import order as slabs
+from causet.spark.slabs import order as sampling
 from tests.helpers.orders import by_definition
 from tests.helpers.slabs import as_table, random_log
 
@@ -235,7 +236,7 @@ def test_a_reach_that_the_sample_did_not_show_is_found_and_used(
     order: Order, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One event has a cause far ahead, where no sample looks."""
-    monkeypatch.setattr(slabs, "LOOKED_INTO", 1)
+    monkeypatch.setattr(sampling, "LOOKED_INTO", 1)
     monkeypatch.setattr(tables, "BATCH_ROWS", 100)
     parents: list[list[str]] = [[]] * 400
     parents[300] = ["p1#181"]  # its time is 610 later

@@ -96,6 +96,6 @@ def _in_slabs(source: Source, folder: Path, accept: Callable[[Sequence[Fault]], 
         processes=sliced.verdict.processes,
         renamed=renamed,
         faults=faults,
-        slabs=sliced.slabs,
+        slabs=len(sliced.parts),
         blocks=None,
     )

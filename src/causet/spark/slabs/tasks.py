@@ -20,7 +20,7 @@ from causet.slabs.judge import Verdict, judge
 from causet.slabs.order import ordered, rows_of
 from causet.slabs.plan import Plan
 from causet.slabs.rows import are_events
-from causet.slabs.window import has_own_ids, window_of
+from causet.slabs.window import Window, has_own_ids, window_of
 from causet.spark.slabs.files import Table
 
 Batches = Iterator[pa.RecordBatch]
@@ -87,7 +87,7 @@ def numbers(batches: Batches) -> Iterator[int]:
 
 
 @dataclass(frozen=True)
-class Sample:
+class SampleFiles:
     """Some times of every split; of some splits, how far events of a few rows are moved."""
 
     table: Table
@@ -124,7 +124,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Cut:
+class CutFiles:
     """Rows of splits, cut into pieces."""
 
     table: Table
@@ -134,64 +134,67 @@ class Cut:
         for number in numbers(batches):
             try:
                 for rows in self.table.read(self.table.splits[number]):
-                    yield from self._pieces(rows)
+                    yield from pieces(rows, self.plan)
             except (pa.ArrowException, OSError):
                 yield note(REFUSED)
 
-    def _pieces(self, rows: pa.Table) -> Batches:
-        if not are_events(rows):
-            yield note(REFUSED)
-            return
-        if not self.plan.own_ids and has_own_ids(rows):
-            yield note(OWN_IDS)
-        for piece in cut(rows, self.plan):
-            if piece.rows is not None:
-                yield row(ROWS, piece.slab, packed(piece.rows))
-            if piece.above is not None:
-                yield row(ABOVE, piece.slab, packed(piece.above))
-            if piece.below:
-                yield row(BELOW, piece.slab, np.int64(piece.below).tobytes())
+
+def pieces(rows: pa.Table, plan: Plan) -> Batches:
+    if not are_events(rows):
+        yield note(REFUSED)
+        return
+    if not plan.own_ids and has_own_ids(rows):
+        yield note(OWN_IDS)
+    for piece in cut(rows, plan):
+        if piece.rows is not None:
+            yield row(ROWS, piece.slab, packed(piece.rows))
+        if piece.above is not None:
+            yield row(ABOVE, piece.slab, packed(piece.above))
+        if piece.below:
+            yield row(BELOW, piece.slab, np.int64(piece.below).tobytes())
+
+
+def windows(batches: Batches, plan: Plan, notes: list[Any]) -> Iterator[tuple[int, Window]]:
+    """The windows of slabs whose pieces are among these blobs; notes among them are added to `notes`."""
+    slabs: dict[int, tuple[list[pa.Table], list[pa.Table], list[int]]] = {}
+    for what, slab, blob in read(batches):
+        if what == NOTE:
+            notes.append(blob)
+            continue
+        rows, above, below = slabs.setdefault(slab, ([], [], []))
+        if what == BELOW:
+            below.append(int(np.frombuffer(blob, np.int64)[0]))
+        else:
+            (rows if what == ROWS else above).append(unpacked(blob))
+    for slab in sorted(slabs):
+        rows, above, below = slabs.pop(slab)
+        if rows:
+            yield slab, window_of(rows, above, sum(below), plan)
 
 
 @dataclass(frozen=True)
-class Order:
-    """Slabs, written in order; what they claim, in buckets."""
+class WriteSlabs:
+    """Slabs in order, written to files; what they claim, in buckets."""
 
     plan: Plan
+    buckets: int
     folder: str
     renamed: dict[str, str]
-    buckets: int
 
     def __call__(self, batches: Batches) -> Batches:
-        slabs: dict[int, tuple[list[pa.Table], list[pa.Table], list[int]]] = {}
-        for what, slab, blob in read(batches):
-            if what == NOTE:
-                yield row(NOTE, 0, blob)
-                continue
-            rows, above, below = slabs.setdefault(slab, ([], [], []))
-            if what == BELOW:
-                below.append(int(np.frombuffer(blob, np.int64)[0]))
-            else:
-                (rows if what == ROWS else above).append(unpacked(blob))
-        for slab in sorted(slabs):
-            rows, above, below = slabs.pop(slab)
-            if rows:
-                yield from self._slab(slab, rows, above, sum(below))
-
-    def _slab(self, slab: int, rows: list[pa.Table], above: list[pa.Table], below: int) -> Batches:
-        window = window_of(rows, above, below, self.plan)
-        rows.clear()  # the window has them
-        above.clear()
-        found = ordered(window, self.plan, slab)
-        claims = claims_of(window, self.plan, slab)
-        if not found.stuck and found.correction <= self.plan.reach:
-            try:
-                self._write(slab, rows_of(window, found))
-            except OSError as error:
-                yield note(UNWRITABLE, reason=error.strerror or str(error))
-        yield note(ORDERED, done=done_by(slab, found, len(window.time)))
-        for which, bucket, table in in_buckets(claims, self.buckets):
-            yield row(which, bucket, packed(table))
+        notes: list[Any] = []
+        for slab, window in windows(batches, self.plan, notes):
+            found = ordered(window, self.plan, slab)
+            if not found.stuck and found.correction <= self.plan.reach:
+                try:
+                    self._write(slab, rows_of(window, found))
+                except OSError as error:
+                    yield note(UNWRITABLE, reason=error.strerror or str(error))
+            yield note(ORDERED, done=done_by(slab, found, len(window.time)))
+            for which, bucket, table in in_buckets(claims_of(window, self.plan, slab), self.buckets):
+                yield row(which, bucket, packed(table))
+        for blob in notes:
+            yield row(NOTE, 0, blob)
 
     def _write(self, slab: int, rows: pa.Table) -> None:
         """Under its own name all at once: another try of this task may write the same."""
