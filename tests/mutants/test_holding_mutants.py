@@ -270,8 +270,8 @@ MUTANTS = [
     ),
     mutant(
         "block",
-        "sizes = np.diff(self.cause_begin)[head]",
-        "sizes = np.diff(self.cause_begin)",
+        "range(begin[head[row]], begin[head[row] + 1])",
+        "range(begin[row], begin[row + 1])",
         "what names itself in another of its groups is refused",
     ),
     mutant(

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numba import njit
 
 from causet.kernels.arrays import Array
 from causet.kernels.streams.sorting import ascending
@@ -68,9 +69,8 @@ class Block(NamedTuple):
 
     def taken(self, rows: Array) -> Block:
         """These rows, in this order."""
-        sizes = np.diff(self.cause_begin)[rows]
-        begin = begins(sizes)
-        causes = np.repeat(self.cause_begin[:-1][rows] - begin[:-1], sizes) + np.arange(int(sizes.sum()))
+        begin = begins(np.diff(self.cause_begin)[rows])
+        causes = _gathered(rows, self.cause_begin, self.cause_stream, self.cause_number, begin)
         return Block(
             self.stream[rows],
             self.number[rows],
@@ -79,8 +79,7 @@ class Block(NamedTuple):
             self.place[rows],
             self.part[rows],
             begin,
-            self.cause_stream[causes],
-            self.cause_number[causes],
+            *causes,
         )
 
     def joined(self, other: Block) -> Block:
@@ -101,15 +100,9 @@ class Block(NamedTuple):
 
     def selfish(self, head: Array) -> Array:
         """Which rows are of messages that depend on themselves or on a later one of one of their streams."""
-        rows = np.arange(len(self.stream))
-        sizes = np.diff(self.cause_begin)[head]
-        owners, begin = np.repeat(rows, sizes), begins(sizes)
-        causes = np.arange(begin[-1]) + np.repeat(self.cause_begin[:-1][head] - begin[:-1], sizes)
-        bad = (self.cause_stream[causes] == self.stream[owners]) & (
-            self.cause_number[causes] >= self.number[owners]
+        found = _selfish(
+            self.stream, self.number, head, self.cause_begin, self.cause_stream, self.cause_number
         )
-        found = np.zeros(len(self.stream), np.bool_)
-        found[owners[bad]] = True
         return of_messages(found, head)
 
     def linked(self, head: Array) -> Block:
@@ -160,4 +153,28 @@ def begins(sizes: Array) -> Array:
     """Where pieces of these sizes begin, one after the other, and where the last one ends."""
     found = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=found[1:])
+    return found
+
+
+@njit(cache=True)
+def _gathered(rows: Array, begin: Array, stream: Array, number: Array, to: Array) -> tuple[Array, Array]:
+    """The causes of these rows, one after the other; `to` has where those of each go."""
+    streams, numbers = np.empty(to[-1], stream.dtype), np.empty(to[-1], number.dtype)
+    for i in range(len(rows)):
+        shift = begin[rows[i]] - to[i]
+        for at in range(to[i], to[i + 1]):
+            streams[at], numbers[at] = stream[at + shift], number[at + shift]
+    return streams, numbers
+
+
+@njit(cache=True)
+def _selfish(
+    stream: Array, number: Array, head: Array, begin: Array, cause_stream: Array, cause_number: Array
+) -> Array:
+    """For each row whether a cause of its message is in its own stream, and not before it."""
+    found = np.zeros(len(stream), np.bool_)
+    for row in range(len(stream)):
+        for cause in range(begin[head[row]], begin[head[row] + 1]):
+            if cause_stream[cause] == stream[row] and cause_number[cause] >= number[row]:
+                found[row] = True
     return found
