@@ -26,7 +26,9 @@ from pyspark.sql import SparkSession
 from causet.cli.shared import progress
 from causet.cli.shared.spark import settings_of_spark
 from causet.errors import BadInput
+from causet.spark import training
 from causet.spark.start import archive, daemon, java
+from tests.helpers.commands import rows_in
 from tests.helpers.scripts import LONG, written
 
 pytestmark = pytest.mark.jvm  # most of these start one, by a command
@@ -325,6 +327,13 @@ def test_the_archive_is_made_once_a_process_has_ended_and_not_again_that_day(
     path.touch()
     archive._start_training(found)
     assert len(started) == 1
+
+
+def test_the_jobs_for_which_the_archive_is_made_run(spark: SparkSession, tmp_path: Path) -> None:
+    """In the background they fail without a word, and there is no archive."""
+    training.typical_jobs(spark, tmp_path)
+    assert [row["source"] for row in rows_in(tmp_path / "delivered")] == ["a"] * 3
+    assert {row["process"] for row in rows_in(tmp_path / "rows")} == {"p0", "p1"}
 
 
 def test_every_module_that_the_daemon_loads_exists() -> None:

@@ -38,6 +38,9 @@ from causet.spark.start.archive import (
 )
 from causet.spark.start.java import Java, find_java, home_for_spark
 from causet.spark.start.session import spark_session
+from causet.spark.streams.checkpoint import Checkpoint
+from causet.spark.streams.deliver import deliver
+from causet.spark.streams.query import Asked, Query
 from causet.spark.write.folder import write_rows
 
 
@@ -123,7 +126,7 @@ def _list_classes(classes: Path, folder: Path) -> None:
 
 def typical_jobs(spark: SparkSession, folder: Path) -> None:
     """Run what the pipeline does: a small trace with a fault is read, audited, explained, verified and
-    ordered; then come the operators that only large traces need."""
+    ordered; then come the operators that only large traces need, and a stream."""
     lines = [
         *({"process": "p0", "seq": n, "kind": "send", "message": f"m{n}", "to": ["p1"]} for n in (1, 2)),
         *({"process": "p1", "seq": n, "kind": "deliver", "message": f"m{3 - n}"} for n in (1, 2)),
@@ -143,6 +146,21 @@ def typical_jobs(spark: SparkSession, folder: Path) -> None:
     again.repartition(3, "process").groupBy("process").applyInArrow(
         lambda table: table, again.schema
     ).collect()
+    _stream(spark, folder)
+
+
+def _stream(spark: SparkSession, folder: Path) -> None:
+    """Deliver two messages in two batches, and go on when a third one has come."""
+    inbox = folder / "inbox"
+    inbox.mkdir()
+    for arriving in ((1, 2), (3,)):
+        for number in arriving:
+            line = {"source": "a", "sequence": str(number), "causaldeps": "{}"}
+            (inbox / f"{number}.jsonl").write_text(f"{json.dumps(line)}\n")
+        transform = deliver(missing="flag", patience="1h", buckets=2)
+        with Checkpoint(folder / "state") as kept:
+            asked = Asked(str(inbox), str(folder / "delivered"), transform, per_batch=1)
+            Query.prepared(kept, asked).run(spark, lambda _: None)
 
 
 def _dump(java: Java, classes: Path, archive: Path) -> None:
