@@ -112,7 +112,7 @@ class SampleFiles:
         if times:
             yield row(TIMES, 0, np.concatenate(times)[self.every // 2 :: self.every].tobytes())
         if number in self.looked_into:
-            rows = next(self.table.read(split, DECIDING, SAMPLE_ROWS))
+            rows = next(self.table.read(split, (*DECIDING, "to"), SAMPLE_ROWS))
             if are_events(rows):
                 own_ids = has_own_ids(rows)
                 plan = Plan((), 0, self.table.floats, own_ids, 0)
