@@ -44,15 +44,19 @@ def measure(events: int) -> Iterator[Result]:
 
 
 def _compare(spark: Any, log: Path, out: Path, events: int) -> Iterator[Result]:
-    from causet.spark.batch.order import order_events
+    from causet.spark.batch.order_files import order_files
     from causet.spark.batch.verify import verify
-    from causet.spark.write.folder import write_rows
+    from causet.spark.read.source import open_trace
 
     rows = spark.read.parquet(str(log))
 
     def order() -> str:
         digest = sha256()
-        for part in write_rows(order_events(rows).rows, out, "parquet"):
+        with open_trace(spark, log) as source:
+            written = order_files(source, str(out), "parquet", False, False, lambda _: None)
+        if not written.slabs:
+            raise Spoilt("the log was not ordered in slabs")
+        for part in written.files:
             digest.update(part.read_bytes())
         shutil.rmtree(out)
         return digest.hexdigest()

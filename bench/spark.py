@@ -43,6 +43,8 @@ def measure(plan: Plan) -> Iterator[Result]:
 
 def _large(work: Path, plan: Plan) -> Iterator[Result]:
     from causet.spark.batch.order import order_events
+    from causet.spark.read.arrow import table_of
+    from causet.spark.slabs.order import Sliced, order_in_slabs
     from causet.spark.start.session import spark_session
 
     logs = {}
@@ -62,6 +64,17 @@ def _large(work: Path, plan: Plan) -> Iterator[Result]:
     def order(size: str, log: str) -> None:
         order_events(spark.read.parquet(str(logs[size, log]))).rows.write.parquet(str(out))
 
+    sliced: dict[tuple[str, int], Sliced] = {}
+
+    def slabs(log: str, count: int = 0) -> None:
+        out.mkdir()
+        table = table_of([logs["large", log]], {})
+        rows = -(-plan.events // count) if count else None
+        found = None if table is None else order_in_slabs(spark, table, out, rows)
+        if found is None:
+            raise Spoilt(f"the log of {log} was not ordered in slabs")
+        sliced[log, count] = found
+
     def judge(size: str) -> None:
         from causet.spark.batch.verify import verify
 
@@ -75,8 +88,12 @@ def _large(work: Path, plan: Plan) -> Iterator[Result]:
     works: dict[str, Callable[[], None]] = {
         "sort numbers": lambda: sort("numbers"),
         "order numbers": lambda: order("large", "numbers"),
+        "slabs numbers": lambda: slabs("numbers"),
+        "one slab": lambda: slabs("numbers", 1),
+        "64 slabs": lambda: slabs("numbers", 64),
         "sort texts": lambda: sort("texts"),
         "order texts": lambda: order("large", "texts"),
+        "slabs texts": lambda: slabs("texts"),
         "sort messages": lambda: sort("messages"),
         "verify": lambda: judge("large"),
         "order small": lambda: order("small", "numbers"),
@@ -95,8 +112,11 @@ def _large(work: Path, plan: Plan) -> Iterator[Result]:
             shutil.rmtree(out, ignore_errors=True)
     spark.stop()
     for case, name, base, most in (
-        ("order, references process#seq", "order numbers", "sort numbers", 2.0),
-        ("order, references any text", "order texts", "sort texts", 4.0),
+        ("order files, references process#seq", "slabs numbers", "sort numbers", 1.0),
+        ("order files, references any text", "slabs texts", "sort texts", 1.3),
+        ("order files in 64 slabs", "64 slabs", "one slab", 1.5),
+        ("order rows, references process#seq", "order numbers", "sort numbers", 2.0),
+        ("order rows, references any text", "order texts", "sort texts", 4.0),
         ("verify", "verify", "sort messages", 3.0),
         ("order, ten times the events", "order numbers", "order small", 11.0),
         ("verify, ten times the events", "verify", "verify small", 11.0),
@@ -109,6 +129,16 @@ def _large(work: Path, plan: Plan) -> Iterator[Result]:
             f"worker took {memory[name] >> 20:,} MiB at most",
             {"seconds": taken[name], "base_seconds": taken[base], "worker_bytes": memory[name]},
             most if plan.bounds else None,
+        )
+    for count in (1, 64):
+        share = sliced["numbers", count].largest
+        yield Result(
+            "spark",
+            f"largest task of {count} slabs" if count > 1 else "largest task of one slab",
+            share,
+            f"{plan.events:,} events: the largest task looked at {share:.1%} of all that tasks looked at",
+            {"share": share},
+            {1: 1.0, 64: 0.05}[count] if plan.bounds else None,
         )
 
 

@@ -20,11 +20,11 @@ from causet.model import Event
 from causet.slabs.rows import are_events
 from causet.spark.batch import order_files as files
 from causet.spark.batch.order_files import Written, order_files
+from causet.spark.read import arrow as tables
 from causet.spark.read.columns import refused
 from causet.spark.read.source import open_trace
 from causet.spark.read.types import KNOWN
 from causet.spark.slabs import certified as slabs
-from causet.spark.slabs import files as tables
 from causet.spark.slabs import order as sampling
 from tests.helpers.orders import by_definition
 from tests.helpers.slabs import as_table, random_log

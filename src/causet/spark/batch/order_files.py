@@ -14,10 +14,10 @@ from causet.files import hidden_folder
 from causet.formats.execution import Fault
 from causet.spark.batch.order import added, order_events
 from causet.spark.columns import input_names
+from causet.spark.read.arrow import table_of
 from causet.spark.read.source import Source
 from causet.spark.skeleton.skeleton import SMALL
 from causet.spark.slabs.faults import faults_of
-from causet.spark.slabs.files import table_of
 from causet.spark.slabs.order import order_in_slabs
 from causet.spark.write.folder import check_target, interrupted, place_parts, write_rows
 

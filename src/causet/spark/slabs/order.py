@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from causet.errors import BadInput
 from causet.slabs.judge import Verdict
 from causet.slabs.plan import Plan
+from causet.spark.read.arrow import Table
 from causet.spark.slabs.certified import Log, Noted, Sampled, certified, judged, noted
-from causet.spark.slabs.files import Table
 from causet.spark.slabs.tasks import (
     GUESSED,
     NOTE,

@@ -21,7 +21,7 @@ from causet.slabs.order import ordered, rows_of
 from causet.slabs.plan import Plan
 from causet.slabs.rows import are_events
 from causet.slabs.window import Window, has_own_ids, window_of
-from causet.spark.slabs.files import Table
+from causet.spark.read.arrow import Table
 
 Batches = Iterator[pa.RecordBatch]
 
