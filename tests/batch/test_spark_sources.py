@@ -1105,7 +1105,7 @@ def slow(batches):
         time.sleep(60)
         yield batch
 
-spark = spark_session("local[2]")
+spark = spark_session("local[2]", brief=True)
 try:
     write_rows(spark.range(0, 10, 1, 2).mapInArrow(slow, "id long"), sys.argv[1], "jsonl")
 except KeyboardInterrupt:

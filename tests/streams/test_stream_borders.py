@@ -21,7 +21,7 @@ from causet.errors import BadInput
 from causet.spark.streams.checkpoint import Checkpoint
 from causet.spark.streams.file_sink import FileSink
 from causet.spark.streams.json_lines import columns_in, parsed
-from tests.helpers.commands import causet, rows_in
+from tests.helpers.commands import LOCAL, causet, rows_in
 from tests.helpers.streams import write_files
 
 pytestmark = pytest.mark.jvm  # nearly all of these run a query, by a command
@@ -169,7 +169,18 @@ def test_an_interrupted_query_finishes_its_batch_and_its_books_balance(
 ) -> None:
     inbox = write_files(tmp_path / "in", [message("a", 1), message("a", 3)], 10)
     out = tmp_path / "out"
-    command = ["deliver", str(inbox), str(out), "--missing", "wait", "--follow", "--buckets", "2", "--json"]
+    command = [
+        "deliver",
+        str(inbox),
+        str(out),
+        "--missing",
+        "wait",
+        "--follow",
+        "--buckets",
+        "2",
+        "--json",
+        *LOCAL,
+    ]
     code = "from causet.cli import main; main()"
     with subprocess.Popen(
         [sys.executable, "-c", code, *command],
