@@ -222,6 +222,13 @@ sink(
     "a long key is shortened",
 )
 
+shared(
+    faults.test_no_end_is_before_its_beginning_though_retention_overtakes_the_question,
+    "max(first[place], last[place])",
+    "last[place]",
+    "no end is before its beginning",
+)
+
 # ---------------------------------------------------------------- patience
 
 PAUSES = faults.test_calls_are_repeated_with_growing_pauses

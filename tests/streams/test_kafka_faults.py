@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -25,7 +26,7 @@ from causet.live.broker import restartable_broker
 from causet.spark.streams.kafka import client as kafka_client
 from causet.spark.streams.kafka import source as kafka_source
 from causet.spark.streams.kafka import transaction as kafka_transaction
-from causet.spark.streams.kafka.client import Address, Retry, client
+from causet.spark.streams.kafka.client import Address, Cluster, Retry, client
 from causet.spark.streams.kafka.gaps import read_gaps
 from causet.spark.streams.kafka.sink import KafkaSink
 from causet.spark.streams.kafka.source import KafkaReader, Stretch
@@ -153,6 +154,28 @@ def test_messages_that_retention_removed_before_they_were_read_are_an_error(brok
     remove(broker, topic, 30)
     with pytest.raises(BadInput, match=r"is 10, .* is 30"):
         reader(broker, topic).latestOffset(start, ALL)
+
+
+class Overtaken:
+    """Answers about a partition of which the end was 20, and of which retention then removed all up to 30."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    def list_offsets(self, wanted: dict[Any, Any], **_: Any) -> dict[Any, Any]:
+        self.asked.append(wanted)
+        return dict.fromkeys(wanted, self)
+
+    def result(self, _: float) -> Any:
+        assert len(self.asked) == 2, "both are asked before either is waited for"
+        self.offset = 20 if hasattr(self, "offset") else 30
+        return SimpleNamespace(offset=self.offset)
+
+
+def test_no_end_is_before_its_beginning_though_retention_overtakes_the_question() -> None:
+    cluster = Cluster(Retry("127.0.0.1:1", 1))
+    vars(cluster)["_admin"] = Overtaken()
+    assert cluster.bounds([("t", 0)]) == {("t", 0): (30, 30)}
 
 
 def test_a_gap_is_skipped_if_that_is_asked_for_and_it_is_noted_once(broker: str, tmp_path: Path) -> None:

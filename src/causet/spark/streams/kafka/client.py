@@ -227,16 +227,21 @@ class Cluster:
             return {}
 
         def ask(seconds: float) -> dict[Any, tuple[int, int]]:
-            ends = []
-            for spec in (admin().OffsetSpec.earliest(), admin().OffsetSpec.latest()):
-                asked = self._admin.list_offsets(
+            # Both questions at once: for each, the client looks for the leader of every partition first.
+            asked = [
+                self._admin.list_offsets(
                     {client().TopicPartition(*place): spec for place in wanted},
                     isolation_level=level,
                     request_timeout=seconds,
                 )
-                answers = {(p.topic, p.partition): each.result(2 * seconds) for p, each in asked.items()}
-                ends.append({place: answers[place].offset for place in wanted})
-            return {place: (ends[0][place], ends[1][place]) for place in wanted}
+                for spec in (admin().OffsetSpec.earliest(), admin().OffsetSpec.latest())
+            ]
+            first, last = (
+                {(at.topic, at.partition): each.result(2 * seconds).offset for at, each in answers.items()}
+                for answers in asked
+            )
+            # The answers may be of different moments, and retention go past the end of the earlier one.
+            return {place: (first[place], max(first[place], last[place])) for place in wanted}
 
         return self.retry(ask)
 
