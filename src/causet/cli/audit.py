@@ -52,10 +52,12 @@ def audit(
     """
     if report is not None:
         check_output(report, inputs)
-    with execution(inputs, form, options, master, conf, "auditing") as source:
-        from causet.spark.batch.audit import audit as audited
+    with execution(inputs, form, options, master, conf, "auditing", checked=False) as source:
+        from causet.spark.batch.audit import audit_files
+        from causet.spark.batch.by_files import by_files
 
-        found = audited(source.in_file_order(), "file_order")
+        placed = source.in_file_order()
+        found = by_files(source, lambda table: audit_files(placed, table, "file_order"))
         faults = [*source.faults, *found.faults]
         refuse_faults(strict, faults)
         if as_json:

@@ -86,10 +86,11 @@ def verify(
     """
     if report is not None:
         check_output(report, inputs)
-    with execution(inputs, form, options, master, conf, "verifying") as source:
-        from causet.spark.batch.verify import verify as judged
+    with execution(inputs, form, options, master, conf, "verifying", checked=False) as source:
+        from causet.spark.batch.by_files import by_files
+        from causet.spark.batch.verify import verify_files
 
-        verdict = judged(source.events, chains, one_order)
+        verdict = by_files(source, lambda table: verify_files(source.events, table, chains, one_order))
         faults = [*source.faults, *verdict.faults]
         refuse_faults(strict, faults)
         status = "unknown" if verdict.status in ("valid", "vacuous") and source.faults else verdict.status

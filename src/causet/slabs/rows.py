@@ -12,10 +12,10 @@ from causet.formats.schema import SCHEMA
 from causet.model import KINDS
 
 
-def are_events(rows: pa.Table) -> bool:
-    """Whether every row is an event that has a time. Columns have the types of the format."""
+def are_events(rows: pa.Table, timed: bool = True) -> bool:
+    """Whether every row is an event, if `timed` one that has a time. Columns have the types of the format."""
     columns = {name: rows.column(name) for name in rows.column_names if name in SCHEMA}
-    if any(columns[name].null_count for name in ("process", "seq", "time")):
+    if any(columns[name].null_count for name in ("process", "seq", *(["time"] if timed else []))):
         return False
     for name, column in columns.items():
         least = SCHEMA[name].least
@@ -23,7 +23,8 @@ def are_events(rows: pa.Table) -> bool:
             return False
         if pa.types.is_list(column.type) and any(chunk.flatten().null_count for chunk in column.chunks):
             return False
-    if pa.types.is_floating(columns["time"].type) and not pc.all(pc.is_finite(columns["time"])).as_py():
+    time = columns.get("time")
+    if time is not None and pa.types.is_floating(time.type) and not pc.all(pc.is_finite(time)).as_py():
         return False
     if "id" in columns and pc.any(pc.equal(columns["id"], "")).as_py():
         return False

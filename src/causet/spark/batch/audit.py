@@ -21,6 +21,7 @@ from causet.kernels.arrays import Array
 from causet.kernels.logs.pages import processes_of
 from causet.spark.batch.audited import TOLD, Audit, Pair, Tally
 from causet.spark.batch.links import PLACE, Layout, Met, both_ends, layout_of, meet, values_of
+from causet.spark.read.arrow import Table
 from causet.spark.skeleton.blobs import Batches
 from causet.spark.skeleton.census import RANK, Census, none_of, own_id, take_census
 from causet.spark.skeleton.faults import names_of
@@ -39,8 +40,14 @@ def audit(events: DataFrame, file_order: str | None = None) -> Audit:
     the DataFrame has them. In time order a cause is wrong if its time is greater than the effect's; equal
     times in different processes are counted as ties. Bad input raises `causet.errors.BadInput`.
     """
+    return audit_files(events, None, file_order)
+
+
+def audit_files(events: DataFrame, table: Table | None, file_order: str | None) -> Audit:
+    """The same, where `table` may have the same events, in the order of the file, for workers to read
+    themselves."""
     placed = events.withColumn(PLACE, _in_file(events, file_order))
-    numbered, census = take_census(placed)
+    numbered, census = take_census(placed, table=table)
     layout = layout_of(census, np.int64)
     with both_ends(numbered, census, values_of(numbered, census, layout), layout) as ends:
         task = TallyTask(layout, census.processes)

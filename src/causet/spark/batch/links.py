@@ -24,6 +24,7 @@ from causet.kernels.logs.pages import Piece
 from causet.spark.skeleton.blobs import PIECE, SCHEMA, Batches, blob_batch, pack, unpack
 from causet.spark.skeleton.census import NUMBER, Census, field, none_of, with_number
 from causet.spark.skeleton.faults import log_faults
+from causet.spark.skeleton.files import PlaceFiles
 from causet.spark.skeleton.pack import BLOB_ROWS
 from causet.spark.skeleton.skeleton import Skeleton
 from causet.spark.skeleton.task import Execution, Kernel, piece_types, read_blobs
@@ -87,7 +88,13 @@ class Ends(NamedTuple):
 
 
 def values_of(numbered: DataFrame, census: Census, layout: Layout) -> DataFrame:
-    """(number, time, place) of each event; the place is what `numbered` has as PLACE."""
+    """(number, time, place) of each event; the place is what `numbered` has as PLACE, or where the event
+    stands in the files."""
+    if census.table is not None:
+        kind = "double" if census.floats else "long"
+        task = PlaceFiles(census.table, census.processes, census.first)
+        spark = numbered.sparkSession
+        return census.table.tasks(spark).mapInArrow(task, f"number long, time {kind}, place long")
     return with_number(numbered, census).select(
         F.col(NUMBER).alias("number"),
         _filled(field(numbered, "time"), layout.time).alias("time"),

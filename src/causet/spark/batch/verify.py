@@ -33,6 +33,7 @@ from causet.spark.batch.findings import (
     settle,
     settled_by_workers,
 )
+from causet.spark.read.arrow import Table
 from causet.spark.skeleton.census import Census, take_census
 from causet.spark.skeleton.faults import LOG_FAULTS, log_faults
 from causet.spark.skeleton.notes import (
@@ -90,7 +91,12 @@ def verify(events: DataFrame, chains: int = CHAINS, one_order: bool = False) -> 
     With `one_order` all processes must also deliver in one order, own copies that are delivered by events
     included; deliveries without a send are left out.
     """
-    numbered, census = take_census(events, targets=True)
+    return verify_files(events, None, chains, one_order)
+
+
+def verify_files(events: DataFrame, table: Table | None, chains: int, one_order: bool) -> Verdict:
+    """The same, where `table` may have the same events, for workers to read themselves."""
+    numbered, census = take_census(events, True, table)
     kernel = VerifyKernel(census.processes, column_groups(census))
     with Skeleton(numbered, census, deliveries=True, keep=True) as skeleton:
         findings, notes = _settled(skeleton, kernel)

@@ -5,7 +5,7 @@ Only Parquet whose columns mean the same to Arrow and to Spark. Everything else 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
 
 from causet.formats.parquet import JSON
 from causet.formats.schema import FIELDS, SCHEMA
@@ -62,7 +63,11 @@ class Table:
 
     @property
     def floats(self) -> bool:
-        return bool(pa.types.is_floating(self.types["time"]))
+        return "time" in self.types and bool(pa.types.is_floating(self.types["time"]))
+
+    def tasks(self, spark: SparkSession) -> DataFrame:
+        """The numbers of the splits, one in each partition."""
+        return spark.range(0, len(self.splits), 1, len(self.splits))
 
     def read(
         self, split: Split, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
@@ -81,9 +86,31 @@ class Table:
                 )
 
 
+def numbers(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
+    """The splits that a task is to read."""
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
+
+
+def unreadable(split: Split, error: Exception) -> RuntimeError:
+    """The exception of a task that could not read a file, in the words by which Spark's own are known."""
+    return RuntimeError(f"reading file {Path(split.path).as_uri()} : {error}")
+
+
 def table_of(files: Sequence[Path], renamed: Mapping[str, str]) -> Table | None:
-    """The files, if workers can read them; None if they are not Parquet of one kind, if some column means
-    something else to Spark, or if some event has no time."""
+    """The files with all their columns, if workers can read them; None if they are not Parquet of one kind,
+    if some column means something else to Spark, or if some event is known to have no time."""
+    table = _table(files, renamed, lambda name: True)
+    return table if table is not None and "time" in table.types and _timed(files) else None
+
+
+def events_of(files: Sequence[Path]) -> Table | None:
+    """The fields of the format in these files, if workers can read them; None if they are not Parquet of one
+    kind, or if a field means something else to Spark."""
+    return _table(files, {}, lambda name: name in FIELDS)
+
+
+def _table(files: Sequence[Path], renamed: Mapping[str, str], wanted: Callable[[str], bool]) -> Table | None:
     splits: list[Split] = []
     schema = None
     size = 0
@@ -99,11 +126,11 @@ def table_of(files: Sequence[Path], renamed: Mapping[str, str]) -> Table | None:
         if schema is not None and not found.equals(schema):
             return None
         schema = found
-        if any(leaf.physical_type == "INT96" for leaf in leaves.values()) or not _has_times(metadata):
+        if any(leaf.physical_type == "INT96" for leaf in leaves.values()):
             return None
         size += sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
         splits += _splits(str(path.resolve()), metadata)
-    types = None if schema is None else _types(schema)
+    types = None if schema is None else _types([field for field in schema if wanted(field.name)])
     rows = sum(split.rows for split in splits)
     if types is None or not rows:
         return None
@@ -124,8 +151,13 @@ def _splits(path: str, metadata: Any) -> Iterator[Split]:
             groups, rows = [], 0
 
 
-def _has_times(metadata: Any) -> bool:
+def _timed(files: Sequence[Path]) -> bool:
     """Whether no event is known to have no time. Where a file does not say so, the tasks look."""
+    return all(map(_has_times, files))
+
+
+def _has_times(path: Path) -> bool:
+    metadata = pq.read_metadata(path)
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         for column in range(group.num_columns):
@@ -136,18 +168,16 @@ def _has_times(metadata: Any) -> bool:
     return True
 
 
-def _types(schema: Any) -> dict[str, Any] | None:
+def _types(fields: Sequence[Any]) -> dict[str, Any] | None:
     """Columns in the order of the format, with their types; None if one needs Spark."""
     types = {}
-    for field in schema:
+    for field in fields:
         if field.metadata and field.metadata.items() >= JSON.items():
             return None
         kind = _known(field.name, field.type) if field.name in FIELDS else _other(field.type)
         if kind is None:
             return None
         types[field.name] = kind
-    if "time" not in types:
-        return None
     return {name: types[name] for name in [*FIELDS, *types] if name in types}
 
 

@@ -20,6 +20,8 @@ SCHEMA = "what tinyint, bucket int, blob binary"
 PIECE, KEYS, TARGETS, NOTE = 0, 1, 2, 3
 """What a blob holds: events and links; definitions and references to be matched; targets of messages;
 notes as JSON."""
+SEND, RECEIVE, DELIVER, LOCAL = 1, 2, 3, 0
+"""Kinds of events as numbers."""
 KEY_TYPES: list[type] = [np.uint64, np.uint64, np.int64, np.int8]
 """A definition or a reference: two halves of its key, the event, and what it is."""
 

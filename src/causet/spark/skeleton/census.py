@@ -21,10 +21,11 @@ from causet.errors import BadInput, Problem, quote
 from causet.formats.schema import SCHEMA
 from causet.kernels.arrays import Array
 from causet.model import KINDS
+from causet.spark.read.arrow import Table
 from causet.spark.read.columns import check_required, check_type
+from causet.spark.skeleton.blobs import DELIVER, LOCAL, RECEIVE, SEND
+from causet.spark.skeleton.files import counted_by_workers
 
-SEND, RECEIVE, DELIVER, LOCAL = 1, 2, 3, 0
-"""Kinds of events as numbers."""
 RESERVED = "__causet_"
 RANK = f"{RESERVED}rank"
 """The column for the number of an event within its process, where seq has gaps."""
@@ -85,6 +86,8 @@ class Census:
     """for each process how many messages it sent, control messages included"""
     targets: tuple[int, ...] = ()
     """for each process how many targets these have, if asked for"""
+    table: Table | None = None
+    """files that workers read themselves, in place of rows"""
 
     @cached_property
     def first(self) -> Array:
@@ -108,25 +111,14 @@ class Census:
         return np.float64 if self.floats else np.int64
 
 
-def take_census(events: DataFrame, targets: bool = False) -> tuple[DataFrame, Census]:
+def take_census(
+    events: DataFrame, targets: bool = False, table: Table | None = None
+) -> tuple[DataFrame, Census]:
     """Count the events of every process, and if wanted the targets of its messages. The DataFrame that comes
     back has one more column, RANK: the number of an event within its process, from 1, which is its seq unless
-    there are gaps."""
+    there are gaps. `table` has the same events, for workers to read themselves."""
     check_columns(events)
-    # Counts and extremes only, of as few columns as there are: this reads the whole log.
-    rows = (
-        events.groupBy("process", field(events, "kind").alias("kind"))
-        .agg(
-            F.count(F.lit(1)).alias("events"),
-            F.min("seq").alias("least"),
-            F.max("seq").alias("most"),
-            F.count("seq").alias("seqs"),
-            F.count(field(events, "id")).alias("ids"),
-            F.count(field(events, "message")).alias("messages"),
-            *([F.sum(F.size(field(events, "to"))).alias("targets")] if targets else []),
-        )
-        .collect()
-    )
+    rows = _counted(events, targets) if table is None else counted_by_workers(events.sparkSession, table)
     for row in rows:
         _check(row)
     by_process: dict[str, list[Row]] = {}
@@ -148,7 +140,7 @@ def take_census(events: DataFrame, targets: bool = False) -> tuple[DataFrame, Ce
         floats="time" in events.columns
         and isinstance(events.schema["time"].dataType, T.DoubleType | T.FloatType),
         # With gaps the seq in an id is not the event's number, so ids are strings like any other.
-        own_ids=sparse or (any(row.ids for row in rows) and _has_own_ids(events)),
+        own_ids=sparse or (any(row.ids for row in rows) and (table is not None or _has_own_ids(events))),
         messages=any(row.kind not in (None, "local") for row in rows),
         parents="parents" in events.columns,
         sends=tuple(
@@ -160,11 +152,30 @@ def take_census(events: DataFrame, targets: bool = False) -> tuple[DataFrame, Ce
         )
         if targets
         else (),
+        # With gaps events are numbered by their rank, which no worker knows.
+        table=None if sparse else table,
     )
     if not sparse:
         return events.withColumn(RANK, F.col("seq")), census
     in_order = Window.partitionBy("process").orderBy("seq")
     return events.withColumn(RANK, F.dense_rank().over(in_order).cast("long")), census
+
+
+def _counted(events: DataFrame, targets: bool) -> list[Row]:
+    """Counts and extremes only, of as few columns as there are: this reads the whole log."""
+    return (
+        events.groupBy("process", field(events, "kind").alias("kind"))
+        .agg(
+            F.count(F.lit(1)).alias("events"),
+            F.min("seq").alias("least"),
+            F.max("seq").alias("most"),
+            F.count("seq").alias("seqs"),
+            F.count(field(events, "id")).alias("ids"),
+            F.count(field(events, "message")).alias("messages"),
+            *([F.sum(F.size(field(events, "to"))).alias("targets")] if targets else []),
+        )
+        .collect()
+    )
 
 
 def with_number(numbered: DataFrame, census: Census) -> DataFrame:

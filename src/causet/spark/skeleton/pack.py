@@ -25,8 +25,7 @@ from causet.kernels.names import (
     parse_references,
     text_buffers,
 )
-from causet.spark.skeleton.blobs import KEYS, NOTE, PIECE, TARGETS, Batches, blob_batch, pack
-from causet.spark.skeleton.census import LOCAL
+from causet.spark.skeleton.blobs import KEYS, LOCAL, NOTE, PIECE, TARGETS, Batches, blob_batch, pack
 from causet.spark.skeleton.notes import EXAMPLES, LOST_PARENT, Notes
 
 BLOB_ROWS = 1 << 18

@@ -22,6 +22,7 @@ from causet.spark.skeleton.blobs import SCHEMA, Batches
 from causet.spark.skeleton.census import NUMBER, Census, kind_number, own_id, with_number
 from causet.spark.skeleton.census import field as column
 from causet.spark.skeleton.faults import bad_input
+from causet.spark.skeleton.files import PackFiles
 from causet.spark.skeleton.match import Matcher
 from causet.spark.skeleton.notes import Notes
 from causet.spark.skeleton.pack import Packer
@@ -63,7 +64,11 @@ class Skeleton:
     @cached_property
     def blobs(self) -> DataFrame:
         rows, (packer, *matcher) = _steps(self.numbered, self.census, self.deliveries)
-        blobs = rows.mapInArrow(packer, SCHEMA)
+        table = self.census.table
+        if table is None:
+            blobs = rows.mapInArrow(packer, SCHEMA)
+        else:
+            blobs = table.tasks(self.numbered.sparkSession).mapInArrow(PackFiles(table, packer), SCHEMA)
         if matcher:
             blobs = blobs.repartition(packer.buckets, "bucket").mapInArrow(matcher[0], SCHEMA)
         if self.others is not None:

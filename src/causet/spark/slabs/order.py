@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from causet.errors import BadInput
 from causet.slabs.judge import Verdict
@@ -63,7 +63,7 @@ class Files(Log):
         count = len(self._table.splits)
         into = frozenset(np.linspace(0, count - 1, min(count, LOOKED_INTO)).astype(int).tolist())
         task = SampleFiles(self._table, max(1, self.events // SAMPLE_TIMES), into)
-        found = self._splits().mapInArrow(task, SCHEMA).toArrow()
+        found = self._table.tasks(self._spark).mapInArrow(task, SCHEMA).toArrow()
         blobs = list(zip(found.column("what").to_pylist(), found.column("blob").to_pylist(), strict=True))
         kind = np.float64 if self.floats else np.int64
         times = [np.frombuffer(blob, kind) for what, blob in blobs if what == TIMES]
@@ -78,7 +78,7 @@ class Files(Log):
         )
 
     def run(self, plan: Plan, buckets: int) -> Noted:
-        pieces = self._splits().mapInArrow(CutFiles(self._table, plan), SCHEMA)
+        pieces = self._table.tasks(self._spark).mapInArrow(CutFiles(self._table, plan), SCHEMA)
         write = WriteSlabs(plan, buckets, str(self._folder), dict(self._table.renamed))
         claims = pieces.repartitionById(plan.slabs, "part").mapInArrow(write, SCHEMA)
         notes = judged(claims, plan, buckets)
@@ -89,7 +89,3 @@ class Files(Log):
     def discard(self) -> None:
         for file in self._folder.iterdir():
             file.unlink()
-
-    def _splits(self) -> DataFrame:
-        """One task for each split."""
-        return self._spark.range(0, len(self._table.splits), 1, len(self._table.splits))

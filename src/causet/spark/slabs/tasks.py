@@ -21,7 +21,7 @@ from causet.slabs.order import ordered, rows_of
 from causet.slabs.plan import Plan
 from causet.slabs.rows import are_events
 from causet.slabs.window import Window, has_own_ids, window_of
-from causet.spark.read.arrow import Table
+from causet.spark.read.arrow import Table, numbers
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -78,12 +78,6 @@ def read(batches: Batches) -> Iterator[tuple[int, int, Any]]:
     for batch in batches:
         for what, part, blob in zip(*batch.columns, strict=True):
             yield what.as_py(), part.as_py(), blob.as_buffer()
-
-
-def numbers(batches: Batches) -> Iterator[int]:
-    """The splits that a task is to read."""
-    for batch in batches:
-        yield from batch.column(0).to_pylist()
 
 
 @dataclass(frozen=True)
