@@ -17,6 +17,7 @@ from causet.errors import BadInput
 from causet.formats.execution import Fault
 from causet.formats.parquet import write_parquet
 from causet.model import Event
+from causet.slabs.plan import Plan
 from causet.slabs.rows import are_events
 from causet.spark.batch import order_files as files
 from causet.spark.batch.order_files import Written, order_files
@@ -243,11 +244,10 @@ def test_a_reach_that_the_sample_did_not_show_is_found_and_used(
     log = plain(400, parents=pa.array(parents, pa.list_(pa.string())))
     path = tmp_path / "log.parquet"
     reaches = []
-    real = slabs.Plan
 
     def plan(cuts: Any, reach: Any, *others: Any) -> Any:
         reaches.append(reach)
-        return real(cuts, reach, *others)
+        return Plan(cuts, reach, *others)
 
     monkeypatch.setattr(slabs, "Plan", plan)
     pq.write_table(log, path, row_group_size=100)
@@ -293,7 +293,7 @@ def test_rows_that_spark_refuses_are_refused_by_arrow(spark: SparkSession) -> No
         frame = spark.createDataFrame(table)
         types = {field.name: field.dataType for field in frame.schema.fields}
         columns = {name: frame[name] for name in frame.columns}
-        refused_by_spark = frame.select(refused(columns, types)).first()[0]
+        ((refused_by_spark,),) = frame.select(refused(columns, types)).collect()
         assert are_events(table) == (not refused_by_spark), row
 
 

@@ -34,7 +34,7 @@ UNUSED = 30 * DAY
 """Seconds after which an unused archive of another Spark or Java is removed."""
 ROOM = 2**30
 """Free bytes that the disk must have. An archive takes 0.2 GB."""
-TRAINING = "2"
+TRAINING = "3"
 """The version of the training jobs: change it when the archive should contain other classes."""
 LONGEST = 3600
 """Seconds after which the making of an archive is stuck: on an idle machine it takes a minute."""
