@@ -19,7 +19,7 @@ from causet.model import Event
 from causet.spark.batch.order import causal_order, order_events
 from causet.spark.columns import input_names
 from tests.helpers.logs import frame, many_logs, shuffled
-from tests.helpers.orders import EVENTS, by_definition, real_traces
+from tests.helpers.orders import by_definition, each_real_trace, real_traces
 
 ADDED = ("repaired", "position")
 
@@ -175,7 +175,7 @@ def test_an_empty_log_has_an_empty_order(spark: SparkSession) -> None:
 
 
 @real_traces
-@pytest.mark.parametrize("path", sorted(EVENTS.glob("*.jsonl.gz")), ids=lambda path: path.name.split(".")[0])
+@each_real_trace
 def test_real_executions_are_ordered_as_defined(spark: SparkSession, path: Path) -> None:
     events = read_trace(path)
     with gzip.open(path) as stream:

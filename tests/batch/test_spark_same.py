@@ -23,7 +23,7 @@ from causet.spark.batch.verify import verify
 from causet.spark.read.source import open_trace
 from causet.spark.write.folder import write_rows
 from tests.helpers.logs import many_logs
-from tests.helpers.orders import EVENTS, real_traces
+from tests.helpers.orders import EVENTS, SMALL_TRACES, each_real_trace, real_traces
 from tests.helpers.places import ROOT
 from tests.helpers.scripts import LONG
 
@@ -87,21 +87,8 @@ def test_partitions_and_input_order_give_the_same_bytes(
     check_partitions(spark, log, tmp_path)
 
 
-LARGE = 200_000
-"""Bytes of a trace, compressed, from which on `make soak` has it."""
-SMALL_TRACES = [path for path in sorted(EVENTS.glob("*.jsonl.gz")) if path.stat().st_size < LARGE]
-
-
 @real_traces
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(
-            path, id=path.name.split(".")[0], marks=() if path in SMALL_TRACES else (pytest.mark.soak,)
-        )
-        for path in sorted(EVENTS.glob("*.jsonl.gz"))
-    ],
-)
+@each_real_trace
 def test_partitions_of_real_executions_give_the_same_bytes(
     spark: SparkSession, path: Path, tmp_path: Path
 ) -> None:

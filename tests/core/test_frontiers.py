@@ -32,7 +32,7 @@ from tests.helpers.frontiers import (
 
 
 def test_a_reader_waits_for_exactly_the_past_that_is_addressed_to_it() -> None:
-    check_against_the_definition(frontier, range(300))
+    check_against_the_definition(frontier, range(150))
 
 
 @pytest.mark.soak

@@ -144,7 +144,7 @@ def one_run(kind: type[Protocol], seed: int, **settings: object) -> tuple[int, i
 
 
 def test_the_merge_never_disagrees_own_copies_included() -> None:
-    assert [one_run(Merge, seed) for seed in range(60)] == [(0, 0)] * 60
+    assert [one_run(Merge, seed) for seed in range(30)] == [(0, 0)] * 30
 
 
 @pytest.mark.soak

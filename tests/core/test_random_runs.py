@@ -46,7 +46,9 @@ def check(name: str, seed: int) -> None:
         assert verdict.disagreements == (), where
 
 
-@pytest.mark.parametrize("chunk", range(RUNS // CHUNK))
+@pytest.mark.parametrize(
+    "chunk", [0, *(pytest.param(chunk, marks=pytest.mark.soak) for chunk in range(1, RUNS // CHUNK))]
+)
 @pytest.mark.parametrize("name", CORRECT)
 def test_random_runs_are_in_causal_order_and_complete(name: str, chunk: int) -> None:
     for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):

@@ -22,7 +22,7 @@ from tests.helpers.stability import World, check_cuts_are_safe
 
 
 def test_no_reader_delivers_early_and_none_that_is_known_waits_for_a_cut() -> None:
-    seen = check_cuts_are_safe(frontier, stamp, range(300))
+    seen = check_cuts_are_safe(frontier, stamp, range(150))
     assert seen["with a cut"] > 0.3 * seen["messages"], seen
 
 

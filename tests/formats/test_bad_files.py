@@ -210,17 +210,17 @@ def test_lines_are_read_the_same_without_a_stream(spark: SparkSession, tmp_path:
 
 
 @pytest.mark.parametrize("bad", ["1.5", "true", '{"a": 1}', "[1]", '"x"', "99999999999999999999"])
-@pytest.mark.parametrize("column", ["sequence", "rc", "r"])
-def test_one_bad_number_does_not_decide_about_a_column(
-    spark: SparkSession, tmp_path: Path, bad: str, column: str
-) -> None:
-    write(tmp_path, "x.jsonl", f'{{"{column}": 7}}\n{{"{column}": {bad}}}\n'.encode())
+def test_one_bad_number_does_not_decide_about_a_column(spark: SparkSession, tmp_path: Path, bad: str) -> None:
+    names = ("sequence", "rc", "r")
+    lines = [", ".join(f'"{name}": {each}' for name in names) for each in ("7", bad)]
+    write(tmp_path, "x.jsonl", "".join(f"{{{line}}}\n" for line in lines).encode())
     check_messages(tmp_path / "in")
     schema = schema_of(spark, tmp_path / "in", "jsonl")
-    assert isinstance(schema[column].dataType, T.StringType)
-    number = F.expr(f"try_cast({column} as bigint)").alias("number")
-    frame = arriving(spark, tmp_path / "in", "jsonl", schema).select(number, FAULT)
-    assert [tuple(row) for row in streamed(frame, tmp_path / "checkpoint")] == [(7, None), (None, None)]
+    assert all(isinstance(schema[name].dataType, T.StringType) for name in names)
+    numbers = [F.expr(f"try_cast({name} as bigint)").alias(f"number_{name}") for name in names]
+    frame = arriving(spark, tmp_path / "in", "jsonl", schema).select(*numbers, FAULT)
+    found = [tuple(row) for row in streamed(frame, tmp_path / "checkpoint")]
+    assert found == [(7, 7, 7, None), (None, None, None, None)]
 
 
 def test_texts_are_texts_whatever_stands_there(spark: SparkSession, tmp_path: Path) -> None:
@@ -337,6 +337,8 @@ def test_a_damaged_file_is_found_and_left_out_as_a_whole(
     assert "\n" not in found[str(bad)]
     rows = arriving(spark, tmp_path / "in", "parquet", PARQUET, without=found)
     assert sorted(row.sequence for row in streamed(rows, tmp_path / "c1")) == list(range(ROWS))
+    if damage not in ("flipped", "text column"):
+        return  # from here on only the name of the file counts
     files = arriving_files(spark, tmp_path / "in", PARQUET, without=found).files
     assert files is not None
     assert [row.path for row in streamed(files.select("path"), tmp_path / "c2")] == [f"file:{good}"]

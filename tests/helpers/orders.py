@@ -13,6 +13,16 @@ from tests.helpers.places import TRACES
 
 EVENTS = TRACES / "events"
 real_traces = pytest.mark.skipif(not EVENTS.is_dir(), reason=f"the real traces are not at {EVENTS}")
+LARGE = 200_000
+"""Bytes of a trace, compressed, from which on `make soak` has it."""
+SMALL_TRACES = [path for path in sorted(EVENTS.glob("*.jsonl.gz")) if path.stat().st_size < LARGE]
+each_real_trace = pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.name.split(".")[0], marks=() if path in SMALL_TRACES else pytest.mark.soak)
+        for path in sorted(EVENTS.glob("*.jsonl.gz"))
+    ],
+)
 
 
 class Defined(NamedTuple):

@@ -85,7 +85,7 @@ def test_in_every_order_of_arrival_each_leaves_as_soon_as_its_past_is_there(
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_kernel_does_what_the_engine_does(policy: str) -> None:
-    seen = set[str]().union(*(compare(policy, seed) for seed in range(150)))
+    seen = set[str]().union(*(compare(policy, seed) for seed in range(75)))
     also = {"wait": set[str](), "flag": {FLAGGED, LATE}, "divert": {DIVERTED}}
     assert seen == {"delivered", *also[policy]}
 
@@ -99,7 +99,7 @@ def test_the_kernel_does_what_the_engine_does_with_thousands_of_streams(policy: 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_of_messages_to_groups_the_kernel_does_what_the_engine_does(policy: str) -> None:
-    seen = set[str]().union(*(compare_groups(policy, seed) for seed in range(150)))
+    seen = set[str]().union(*(compare_groups(policy, seed) for seed in range(75)))
     also = {"wait": set[str](), "flag": {FLAGGED, LATE}, "divert": {DIVERTED}}
     assert seen == {"delivered", *also[policy]}
 
@@ -112,7 +112,7 @@ def test_of_messages_to_groups_it_does_so_in_thousands_of_streams(policy: str) -
 
 
 def test_messages_in_a_circle_are_flagged_all_the_same() -> None:
-    circles = [compare_circles(seed) for seed in range(120)]
+    circles = [compare_circles(seed) for seed in range(60)]
     assert any(circles)
 
 

@@ -89,7 +89,12 @@ def test_lanes_events_arrows_and_the_violation_of_a_small_execution(browser: Bro
 
 @pytest.mark.parametrize(
     "name",
-    ["vc_chord", "vc_voldemort", "mpi_epoch8", "git_antidote_authors", "spans_onlineboutique_requests"],
+    [
+        "vc_chord",
+        "git_antidote_authors",
+        "spans_onlineboutique_requests",
+        *(pytest.param(name, marks=pytest.mark.soak) for name in ("vc_voldemort", "mpi_epoch8")),
+    ],
 )
 def test_what_is_drawn_is_happened_before_of_real_traces(browser: Browser, tmp_path: Path, name: str) -> None:
     if not EVENTS.is_dir():

@@ -377,7 +377,11 @@ def test_a_conf_is_a_name_and_a_value() -> None:
             "master sc://127.0.0.1:1: no answer (Connection refused",
         ),
         (["--master", "sc://127.0.0.1:x"], "master sc://127.0.0.1:x: write sc://HOST:PORT"),
-        (["--conf", "spark.driver.memory=12x"], "Spark does not start: the JVM needs at least 450 MB of"),
+        pytest.param(
+            ["--conf", "spark.driver.memory=12x"],
+            "Spark does not start: the JVM needs at least 450 MB of",
+            marks=pytest.mark.soak,
+        ),
         (["--conf", "spark.driver.memory=99m"], "Spark does not start: the JVM needs at least 450 MB of"),
         (["--conf", "spark.sql.shuffle.partitions=no"], "Spark does not start: The value 'no' in the config"),
     ],
@@ -411,7 +415,9 @@ def test_executors_in_processes_of_their_own_load_the_kernels(tmp_path: Path) ->
     assert set(work.glob("app-*")) <= before
 
 
-@pytest.mark.parametrize("after", [0.7, 1.2, 1.7, 2.2])
+@pytest.mark.parametrize(
+    "after", [1.2, 2.2, *(pytest.param(seconds, marks=pytest.mark.soak) for seconds in (0.7, 1.7))]
+)
 def test_a_signal_while_spark_starts_leaves_no_jvm(tmp_path: Path, after: float) -> None:
     script = written(COMMAND, tmp_path)
     mark = f"CAUSET_TEST_MARK={tmp_path}"
@@ -477,7 +483,11 @@ def on_terminal(cwd: Path, number: signal.Signals, *arguments: str) -> tuple[int
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "told"), [(signal.SIGINT, 130, "causet: interrupted"), (signal.SIGTERM, 143, "")]
+    ("number", "code", "told"),
+    [
+        (signal.SIGINT, 130, "causet: interrupted"),
+        pytest.param(signal.SIGTERM, 143, "", marks=pytest.mark.soak),
+    ],
 )
 def test_a_signal_ends_the_job_shown_on_a_terminal_at_once(
     number: signal.Signals, code: int, told: str, tmp_path: Path

@@ -180,14 +180,14 @@ def test_numbers_go_on_from_the_cut_and_what_is_not_known_below_it_is_diverted(
 
 def test_readers_that_join_change_and_leave_get_exactly_what_is_due() -> None:
     seen = Counter[str]()
-    for seed in range(60):
+    for seed in range(30):
         seen += check_joining(seed)
     assert min(seen[each] for each in ("joined", "changed", "copies", "left")) > 0, seen
 
 
 def test_where_patience_ends_each_reader_gets_once_what_is_due() -> None:
     seen = Counter[str]()
-    for seed in range(60):
+    for seed in range(30):
         seen += check_joining(seed, flags=True)
     assert min(seen[each] for each in ("joined", "changed", "copies", "left")) > 0, seen
 

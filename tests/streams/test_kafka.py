@@ -127,6 +127,7 @@ main()
 """
 
 
+@pytest.mark.soak
 def test_killed_between_transaction_and_commit_every_message_is_there_once(
     broker: str, tmp_path: Path
 ) -> None:

@@ -39,7 +39,7 @@ def write(folder: Path, name: str, row: dict[str, Any], types: dict[str, pa.Data
     return file
 
 
-@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("reader", ["workers", "folders", pytest.param("text", marks=pytest.mark.soak)])
 def test_a_file_with_columns_that_none_had_is_diverted_by_name(tmp_path: Path, reader: str) -> None:
     """All but the first row and the last file; without --strict the others go on."""
     inside, two = READERS[reader]
@@ -71,7 +71,7 @@ def test_with_strict_such_a_file_ends_the_query(tmp_path: Path) -> None:
     assert len(rows_in(tmp_path / "out")) == 1
 
 
-@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("reader", ["workers", "text", pytest.param("folders", marks=pytest.mark.soak)])
 def test_columns_that_a_later_file_has_when_the_query_begins_are_read(tmp_path: Path, reader: str) -> None:
     """The second file's message follows one in its group that has not come, and one of its own process."""
     inside, two = READERS[reader]

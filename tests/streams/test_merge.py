@@ -35,7 +35,7 @@ def frame(spark: SparkSession, messages: Sequence[Message]) -> DataFrame:
     return spark.createDataFrame([tuple(each.get(name) for name in names) for each in messages], SCHEMA)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.soak)])
 def test_a_batch_is_sorted_by_time_and_causes_come_first(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
@@ -368,7 +368,7 @@ def test_a_stage_that_is_run_again_is_not_counted_again(
         assert tree.index("CollectMetrics") < tree.index("Repartition")
 
 
-@pytest.mark.parametrize("size", [60, 1000])
+@pytest.mark.parametrize("size", [150, 1000, pytest.param(60, marks=pytest.mark.soak)])
 def test_a_stream_stands_in_the_order_of_the_batch(spark: SparkSession, tmp_path: Path, size: int) -> None:
     network = Network(5)
     copies = [*network.messages[:20], *network.messages]
@@ -429,7 +429,7 @@ def test_two_mergers_agree_on_what_both_subscribe_to(spark: SparkSession, tmp_pa
     """Different subscriptions, different beginnings, batches of different sizes: one order."""
     network = Network(6)
     orders = []
-    for name, sources, skip, size in (("one", "s0 s1 s2 s3", 0, 40), ("two", "s2 s3 s4 s5", 60, 97)):
+    for name, sources, skip, size in (("one", "s0 s1 s2 s3", 0, 100), ("two", "s2 s3 s4 s5", 60, 157)):
         taken = [each for each in network.messages[skip:] if each["source"] in sources.split()]
         beats = [each for each in network.beats if each["source"] in sources.split()]
         write_files(tmp_path / name / "in", [*taken, *beats], size)

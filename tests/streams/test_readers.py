@@ -252,7 +252,7 @@ def test_every_group_can_be_a_reader_of_its_own_and_one_reader_can_read_all(of: 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_each_reader_gets_what_is_due_and_nothing_early(form: str) -> None:
-    for seed in range(60):
+    for seed in range(30):
         check_waiting(seed, form)
 
 
@@ -299,7 +299,7 @@ def test_bad_readers_are_refused_in_a_sentence(given: Any, problem: str) -> None
 # ---------------------------------------------------------------- on Spark
 
 
-@pytest.mark.parametrize("count", [250, pytest.param(1000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.soak)])
 def test_of_many_executions_every_reader_gets_what_is_due(
     count: int, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -353,7 +353,7 @@ def test_with_a_row_of_each_execution_per_batch_every_reader_gets_what_is_due(
     assert delivered > 10_000
 
 
-@pytest.mark.parametrize("policy", ["flag", "divert"])
+@pytest.mark.parametrize("policy", ["flag", pytest.param("divert", marks=pytest.mark.soak)])
 def test_causes_that_never_come_are_flagged_or_diverted_for_each_reader_by_itself(
     tmp_path: Path, spark: SparkSession, policy: str
 ) -> None:

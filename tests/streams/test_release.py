@@ -227,6 +227,7 @@ def test_a_run_that_does_not_follow_releases_what_its_clock_has_passed(tmp_path:
     assert (told["late"], told["held"]) == (1, 1) and told["books"]["balance"]
 
 
+@pytest.mark.soak
 def test_two_levels_by_commands_with_a_source_that_only_beats(tmp_path: Path) -> None:
     """All messages leave the top, in the order of one merger that reads everything."""
     now = [1_700_000_000_000_000]
