@@ -27,6 +27,7 @@ from causet.spark.read.source import open_trace
 from causet.spark.read.types import KNOWN
 from causet.spark.slabs import certified as slabs
 from causet.spark.slabs import order as sampling
+from causet.spark.slabs import tasks
 from tests.helpers.orders import by_definition
 from tests.helpers.slabs import as_table, random_log
 
@@ -302,3 +303,30 @@ def _arrow(name: str, floats: bool) -> Any:
         return pa.float64() if floats else pa.int64()
     spark_type = KNOWN[name].simpleString()
     return {"string": pa.string(), "bigint": pa.int64(), "array<string>": pa.list_(pa.string())}[spark_type]
+
+
+def test_long_values_that_repeat_are_read_a_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = plain(3_000, text=pa.array(["short"] * 1_500 + ["long" * 500] * 1_500))
+    path = tmp_path / "log.parquet"
+    pq.write_table(table, path, row_group_size=1_500)
+    monkeypatch.setattr(tables, "BATCH_ROWS", 1_500)
+    monkeypatch.setattr(tables, "BATCH_BYTES", 200_000)
+    found = tables.table_of([path], {})
+    assert found is not None
+    assert path.stat().st_size < 100_000
+    assert found.row_bytes >= 2_000
+    batches = [rows for split in found.splits for rows in found.read(split)]
+    assert pa.concat_tables(batches).equals(table.select(found.types))
+    assert max(rows.nbytes for rows in batches) <= tables.BATCH_BYTES * 1.1
+
+
+def test_blobs_stay_small_although_rows_are_larger_than_the_first_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = plain(1_000, text=pa.array(["text" * 100] * 1_000))
+    monkeypatch.setattr(tasks, "BLOB_BYTES", 50_000)
+    portions = list(tasks.portions(rows))
+    assert pa.concat_tables(portions).equals(rows)
+    assert max(portion.nbytes for portion in portions) <= 55_000

@@ -6,7 +6,7 @@ Only Parquet whose columns mean the same to Arrow and to Spark. Everything else 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,10 @@ from causet.formats.schema import FIELDS, SCHEMA
 
 BATCH_ROWS = 1 << 19
 """Rows that a task reads at a time."""
+BATCH_BYTES = 128 << 20
+"""And their bytes, about, if they are that many."""
+LOOKED_AT, LOOKED_INTO = 1 << 8, 8
+"""So many rows of so many splits tell how large rows are in memory."""
 _KNOWN = {
     "string": pa.string(),
     "bigint": pa.int64(),
@@ -73,6 +77,7 @@ class Table:
         self, split: Split, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
     ) -> Iterator[pa.Table]:
         """The rows of a split, some at a time, each column in its type."""
+        rows = min(rows, max(1, BATCH_BYTES // self.row_bytes))
         wanted = [name for name in self.types if columns is None or name in columns]
         types = [self.types[name] for name in wanted]
         with pq.ParquetFile(split.path, page_checksum_verification=True) as file:
@@ -134,8 +139,22 @@ def _table(files: Sequence[Path], renamed: Mapping[str, str], wanted: Callable[[
     rows = sum(split.rows for split in splits)
     if types is None or not rows:
         return None
-    # Encoded values take less room than values: strings of a dictionary, above all.
-    return Table(tuple(splits), types, dict(renamed), 4 * size // rows + 16 * len(types))
+    table = Table(tuple(splits), types, dict(renamed), 4 * size // rows + 16 * len(types))
+    return replace(table, row_bytes=max(table.row_bytes, _bytes_of_rows(table)))
+
+
+def _bytes_of_rows(table: Table) -> int:
+    """The bytes of a row in memory, in the split that has the largest. Long values that repeat take next to
+    nothing in a file."""
+    count = len(table.splits)
+    largest = 0
+    for split in table.splits[:: -(-count // LOOKED_INTO)]:
+        try:
+            rows = next(table.read(split, rows=LOOKED_AT))
+        except (pa.ArrowException, OSError):
+            continue  # the task that reads it has the words for this
+        largest = max(largest, rows.nbytes // rows.num_rows)
+    return largest
 
 
 def _splits(path: str, metadata: Any) -> Iterator[Split]:

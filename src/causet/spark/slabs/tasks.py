@@ -31,6 +31,8 @@ CLAIMS = range(len(Claims._fields))
 ROWS, ABOVE, BELOW, TIMES, NOTE = range(len(CLAIMS), len(CLAIMS) + 5)
 """What a blob holds, beside the three tables of claims: rows of a slab, later events, the number of events
 before its window; times of a sample; a note."""
+BLOB_BYTES = 256 << 20
+"""Bytes of rows that become blobs at a time, about."""
 SAMPLE_ROWS = 1 << 15
 """Rows of some splits that are ordered beforehand, to guess the reach."""
 REFUSED, OWN_IDS, ORDERED, JUDGED, GUESSED, UNWRITABLE = (
@@ -128,9 +130,17 @@ class CutFiles:
         for number in numbers(batches):
             try:
                 for rows in self.table.read(self.table.splits[number]):
-                    yield from pieces(rows, self.plan)
+                    for some in portions(rows):
+                        yield from pieces(some, self.plan)
             except (pa.ArrowException, OSError):
                 yield note(REFUSED)
+
+
+def portions(rows: pa.Table) -> Iterator[pa.Table]:
+    """The rows, as many at a time as a blob may hold: they may be larger than they seemed from outside."""
+    step = max(1, rows.num_rows * BLOB_BYTES // max(1, rows.nbytes))
+    for begin in range(0, rows.num_rows, step):
+        yield rows.slice(begin, step)
 
 
 def pieces(rows: pa.Table, plan: Plan) -> Batches:
