@@ -175,7 +175,7 @@ def test_an_empty_log_has_an_empty_order(spark: SparkSession) -> None:
 
 
 @real_traces
-@each_real_trace
+@each_real_trace()
 def test_real_executions_are_ordered_as_defined(spark: SparkSession, path: Path) -> None:
     events = read_trace(path)
     with gzip.open(path) as stream:

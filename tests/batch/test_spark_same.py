@@ -88,7 +88,7 @@ def test_partitions_and_input_order_give_the_same_bytes(
 
 
 @real_traces
-@each_real_trace
+@each_real_trace(SMALL_TRACES[::3])
 def test_partitions_of_real_executions_give_the_same_bytes(
     spark: SparkSession, path: Path, tmp_path: Path
 ) -> None:

@@ -22,7 +22,11 @@ ELSEWHERE = ("causet demo", "kafka://")
 """Run by tests of their own, and with the README."""
 IN_README = {line.partition("#")[0].strip() for line in (ROOT / "README.md").read_text().splitlines()}
 """Run there, with the same words."""
-SLOW = {"causet compare", "causet explore --protocol histories --links cycle -n 4"}
+SLOW = {
+    "causet compare",
+    "causet explore --protocol histories --links cycle -n 4",
+    "causet deliver messages.jsonl delivered --missing wait --readers readers.yaml",  # before `--begin now`
+}
 FINDINGS = (
     "verify --one-order",
     "--as-printed M3",

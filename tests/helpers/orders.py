@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -16,13 +17,18 @@ real_traces = pytest.mark.skipif(not EVENTS.is_dir(), reason=f"the real traces a
 LARGE = 200_000
 """Bytes of a trace, compressed, from which on `make soak` has it."""
 SMALL_TRACES = [path for path in sorted(EVENTS.glob("*.jsonl.gz")) if path.stat().st_size < LARGE]
-each_real_trace = pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, id=path.name.split(".")[0], marks=() if path in SMALL_TRACES else pytest.mark.soak)
-        for path in sorted(EVENTS.glob("*.jsonl.gz"))
-    ],
-)
+
+
+def each_real_trace(kept: Sequence[Path] = SMALL_TRACES) -> pytest.MarkDecorator:
+    """A test of each of them; those that are not kept run with `make soak`."""
+    paths = sorted(EVENTS.glob("*.jsonl.gz"))
+    return pytest.mark.parametrize(
+        "path",
+        [
+            pytest.param(path, id=path.name.split(".")[0], marks=() if path in kept else pytest.mark.soak)
+            for path in paths
+        ],
+    )
 
 
 class Defined(NamedTuple):
