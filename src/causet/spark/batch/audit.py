@@ -26,6 +26,8 @@ from causet.spark.skeleton.blobs import Batches
 from causet.spark.skeleton.census import RANK, Census, none_of, own_id, take_census
 from causet.spark.skeleton.faults import names_of
 
+FEW_PAIRS = 20_000
+"""Pairs of processes that the driver looks at itself."""
 TALLY_ROWS = (
     "cause_process string, effect_process string, links long, wrong_in_file long, wrong_in_time long, "
     "worst_skew {time}, cause_rank long, effect_rank long, totals string"
@@ -60,8 +62,7 @@ def audit_files(events: DataFrame, table: Table | None, file_order: str | None) 
         found.unpersist()
         raise BadInput(f"column {quote(file_order)}: {totals['unplaced']:,} events have nothing there")
     pairs = _pairs(found.where(F.col("totals").isNull()))
-    wrong = (F.col("wrong_in_file") > 0) | (F.col("wrong_in_time") > 0)
-    (counts,) = pairs.agg(F.count(F.lit(1)), F.count(F.when(wrong, 1))).collect()
+    count, wrong, worst = _told(pairs)
     return Audit(
         events=census.events,
         processes=len(census.processes),
@@ -72,9 +73,9 @@ def audit_files(events: DataFrame, table: Table | None, file_order: str | None) 
         in_time_order=_tally(totals, "time", effects="timed effects", links="timed links"),
         in_causal_order=_tally(totals, "causal"),
         pairs=_worst_first(_with_ids(pairs, numbered, census)).select(*Pair._fields),
-        pair_count=counts[0],
-        wrong_pairs=counts[1],
-        worst=_named(_worst_first(pairs).limit(TOLD).collect(), numbered, census),
+        pair_count=count,
+        wrong_pairs=wrong,
+        worst=_named(worst, numbered, census),
         faults=ends.faults,
     )
 
@@ -126,6 +127,23 @@ def _worst_first(pairs: DataFrame) -> DataFrame:
         "cause_process",
         "effect_process",
     )
+
+
+def _told(pairs: DataFrame) -> tuple[int, int, list[Row]]:
+    """How many pairs there are, how many of them wrong, and the worst: from one query, if they are few."""
+    few = pairs.limit(FEW_PAIRS + 1).collect()
+    if len(few) <= FEW_PAIRS:
+        wrong = [row for row in few if row.wrong_in_file or row.wrong_in_time]
+        return len(few), len(wrong), sorted(few, key=_badness)[:TOLD]
+    is_wrong = (F.col("wrong_in_file") > 0) | (F.col("wrong_in_time") > 0)
+    (counts,) = pairs.agg(F.count(F.lit(1)), F.count(F.when(is_wrong, 1))).collect()
+    return counts[0], counts[1], _worst_first(pairs).limit(TOLD).collect()
+
+
+def _badness(row: Row) -> tuple[Any, ...]:
+    """As `_worst_first` has it."""
+    skew = (1, 0) if row.worst_skew is None else (0, -row.worst_skew)
+    return (-row.wrong_in_time, skew, -row.wrong_in_file, row.cause_process, row.effect_process)
 
 
 def _with_ids(pairs: DataFrame, numbered: DataFrame, census: Census) -> DataFrame:
