@@ -150,6 +150,7 @@ def test_faults_that_are_not_accepted_leave_the_target_as_it_is(order: Order, tm
             'the message "m.*" is sent twice',
         ),
         ({"parents": [["p0#100"], *[[]] * 197, ["p0#1"], []]}, "the trace has a cycle"),
+        ({"__causet_x": ["x"] * 200}, 'there is a column "__causet_x"; names that begin with __causet_ are'),
         (
             {"parents": [["p1#1"], ["p0#1"], *[[]] * 198]},
             "the trace has a cycle.*: (p0#1 → p1#1 → p0#1|p1#1 → p0#1 → p1#1)",

@@ -6,6 +6,7 @@ as the largest correction is accepted, a smaller one is not.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -191,6 +192,13 @@ def test_a_cycle_that_is_wider_than_its_windows_shows_that_the_reach_is_too_smal
     found = in_two(log, steps=steps)
     assert not found.stuck and found.verdict.ahead and not found.certain
     assert in_two(log, 3 * CUT, steps=steps).stuck
+
+
+def test_floats_may_be_further_apart_than_any_float_without_a_warning() -> None:
+    times = (-1.7e308, 1.7e308, -1.7e308, 1.7e308)
+    log = Log([Event("p", seq, time=time) for seq, time in enumerate(times, 1)])
+    with np.errstate(over="raise"):
+        log.check(3, math.inf, 10)
 
 
 def test_ties_are_ordered_by_level_process_and_seq(steps: Steps = SHIPPED) -> None:

@@ -63,7 +63,8 @@ def largest(repaired: Array, time: Array) -> Time:
     if not len(time):
         return 0
     if time.dtype.kind == "f":
-        return float((repaired - time).max())
+        with np.errstate(over="ignore"):  # the difference may be more than any float
+            return float((repaired - time).max())
     return int((repaired.view(np.uint64) - time.view(np.uint64)).max())
 
 

@@ -16,6 +16,7 @@ from causet.spark.batch.order import added, order_events
 from causet.spark.columns import input_names
 from causet.spark.read.arrow import table_of
 from causet.spark.read.source import Source
+from causet.spark.skeleton.census import RESERVED
 from causet.spark.skeleton.skeleton import SMALL
 from causet.spark.slabs.faults import faults_of
 from causet.spark.slabs.order import order_in_slabs
@@ -76,6 +77,8 @@ def _in_slabs(source: Source, folder: Path, accept: Callable[[Sequence[Fault]], 
     if source.imported:
         return None
     names = source.events.columns
+    if any(name.startswith(RESERVED) for name in names):
+        return None
     renamed = input_names(names, added(False), source.case_matters)
     table = table_of(source.files, renamed)
     if table is None or table.rows <= SMALL or set(table.types) != set(names):
