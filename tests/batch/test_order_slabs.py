@@ -331,3 +331,18 @@ def test_blobs_stay_small_although_rows_are_larger_than_the_first_ones(
     portions = list(tasks.portions(rows))
     assert pa.concat_tables(portions).equals(rows)
     assert max(portion.nbytes for portion in portions) <= 55_000
+
+
+def test_a_target_that_cannot_be_written_is_named_by_its_own_name(
+    order: Order, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Any, plan: Any, buckets: int) -> Any:
+        raise sampling.Unwritable("No space left on device")
+
+    monkeypatch.setattr(sampling.Files, "run", full)
+    path = written(tmp_path / "log.parquet", plain(200))
+    with pytest.raises(
+        BadInput, match=f"^{tmp_path / 'ordered'} cannot be written: No space left on device$"
+    ):
+        order(path)
+    assert list(tmp_path.iterdir()) == [path]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from causet.errors import BadInput
 from causet.files import hidden_folder
 from causet.formats.execution import Fault
 from causet.spark.batch.order import added, order_events
@@ -19,7 +20,7 @@ from causet.spark.read.source import Source
 from causet.spark.skeleton.census import RESERVED
 from causet.spark.skeleton.skeleton import SMALL
 from causet.spark.slabs.faults import faults_of
-from causet.spark.slabs.order import order_in_slabs
+from causet.spark.slabs.order import Unwritable, order_in_slabs
 from causet.spark.write.folder import check_target, interrupted, place_parts, write_rows
 
 
@@ -87,7 +88,10 @@ def _in_slabs(source: Source, folder: Path, accept: Callable[[Sequence[Fault]], 
     with hidden_folder(folder.resolve()) as beside, interrupted(spark, beside):
         new = beside / "parts"
         new.mkdir()
-        sliced = order_in_slabs(spark, table, new)
+        try:
+            sliced = order_in_slabs(spark, table, new)
+        except Unwritable as reason:
+            raise BadInput(f"{folder} cannot be written: {reason}") from None
         if sliced is None:
             return None
         faults = faults_of(sliced.verdict, source.events)

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 from pyspark.sql import SparkSession
 
-from causet.errors import BadInput
 from causet.slabs.judge import Verdict
 from causet.slabs.plan import Plan
 from causet.spark.read.arrow import Table
@@ -39,6 +38,10 @@ class Sliced:
     verdict: Verdict
     largest: float
     """the share of the largest task in all that the tasks looked at"""
+
+
+class Unwritable(Exception):
+    """A worker could not write into the folder; the reason."""
 
 
 def order_in_slabs(
@@ -83,7 +86,7 @@ class Files(Log):
         claims = pieces.repartitionById(plan.slabs, "part").mapInArrow(write, SCHEMA)
         notes = judged(claims, plan, buckets)
         if UNWRITABLE in notes:
-            raise BadInput(f"{self._folder} cannot be written: {notes[UNWRITABLE][0]['reason']}")
+            raise Unwritable(notes[UNWRITABLE][0]["reason"])
         return notes
 
     def discard(self) -> None:
