@@ -43,7 +43,7 @@ def measure(plan: Plan) -> Iterator[Result]:
 
 def _large(work: Path, plan: Plan) -> Iterator[Result]:
     from causet.spark.batch.order import order_events
-    from causet.spark.read.arrow import table_of
+    from causet.spark.read.arrow import events_of, table_of
     from causet.spark.slabs.order import Sliced, order_in_slabs
     from causet.spark.start.session import spark_session
 
@@ -82,6 +82,23 @@ def _large(work: Path, plan: Plan) -> Iterator[Result]:
         if verdict.status != "invalid" or not 0 < verdict.counts["violations"] < 100:
             raise Spoilt(f"verify says {verdict.status}, {verdict.counts}")
 
+    def judge_files() -> None:
+        from causet.spark.batch.verify import verify_files
+
+        path = logs["large", "messages"]
+        verdict = verify_files(spark.read.parquet(str(path)), events_of([path]), 100, False)
+        if verdict.status != "invalid" or not 0 < verdict.counts["violations"] < 100:
+            raise Spoilt(f"verify says {verdict.status}, {verdict.counts}")
+
+    def audit_log() -> None:
+        from causet.spark.batch.audit import audit_files
+        from causet.spark.read.source import open_trace
+
+        with open_trace(spark, logs["large", "numbers"]) as source:
+            found = audit_files(source.in_file_order(), events_of(source.files), "file_order")
+        if found.in_causal_order.wrong_links or not found.in_time_order.wrong_links:
+            raise Spoilt(f"audit says {found.summary()}")
+
     order("small", "numbers")  # the first use compiles
     shutil.rmtree(out)
     judge("small")
@@ -96,6 +113,8 @@ def _large(work: Path, plan: Plan) -> Iterator[Result]:
         "slabs texts": lambda: slabs("texts"),
         "sort messages": lambda: sort("messages"),
         "verify": lambda: judge("large"),
+        "verify files": judge_files,
+        "audit files": audit_log,
         "order small": lambda: order("small", "numbers"),
         "verify small": lambda: judge("small"),
     }
@@ -117,7 +136,9 @@ def _large(work: Path, plan: Plan) -> Iterator[Result]:
         ("order files in 64 slabs", "64 slabs", "one slab", 1.5),
         ("order rows, references process#seq", "order numbers", "sort numbers", 2.0),
         ("order rows, references any text", "order texts", "sort texts", 4.0),
-        ("verify", "verify", "sort messages", 3.0),
+        ("verify files", "verify files", "sort messages", 1.6),
+        ("audit files", "audit files", "sort numbers", 1.6),
+        ("verify rows", "verify", "sort messages", 3.0),
         ("order, ten times the events", "order numbers", "order small", 11.0),
         ("verify, ten times the events", "verify", "verify small", 11.0),
     ):
