@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from causet.formats.schema import stated
 from causet.model import Event
+from tests.helpers.orders import by_definition
 
 
 class Steps:
@@ -163,3 +164,49 @@ def random_log(draw: random.Random) -> list[Event]:
         late = draw.choice(events[early + 1 :])
         events[early] = replace(events[early], parents=(*events[early].parents, late.id))
     return events
+
+
+class Log:
+    """A log, and what its order is by definition."""
+
+    def __init__(self, events: Sequence[Event], seed: int = 0) -> None:
+        self.events = events
+        self.table = shuffled(as_table(events), seed)
+        self.buckets = 1 + seed % 3
+        self.order = by_definition(events)
+        time = {event.id: event.time for event in events}
+        self.largest: Any = None
+        """the largest correction; None if there is a cycle, whose events are never reached"""
+        if all(each.level for each in self.order):
+            self.largest = max(each.repaired - time[each.id] for each in self.order)
+
+    def check(self, slabs: int, reach: Any, batch: int = 50, steps: Steps = SHIPPED) -> None:
+        """What is accepted is the order, and it is accepted exactly where the reach is large enough."""
+        found = in_slabs(self.table, plan_of(self.table, slabs, reach, steps), batch, self.buckets, steps)
+        assert found.certain == (self.largest is not None and reach >= self.largest), (slabs, reach)
+        if not found.certain:
+            return
+        rows = found.rows.select(["process", "seq", "id", "repaired", "position"]).to_pylist()
+        got = [(row["id"] or f"{row['process']}#{row['seq']}", row["repaired"]) for row in rows]
+        assert got == [(each.id, each.repaired) for each in self.order]
+        assert [row["position"] for row in rows] == list(range(len(self.events)))
+        assert sum(found.verdict.lost.values()) == lost_references(self.events)
+        assert found.verdict.processes == len({event.process for event in self.events})
+
+
+def lost_references(events: Sequence[Event]) -> int:
+    """References to nothing; nobody misses the send of a control message."""
+    received = [event for event in events if event.kind in ("receive", "deliver")]
+    hidden = {event.message for event in received if event.control}
+    sent = {event.message for event in events if event.kind == "send"}
+    unsent = [event for event in received if event.message not in sent and event.message not in hidden]
+    ids = {event.id for event in events}
+    return len(unsent) + sum(parent not in ids for event in events for parent in event.parents)
+
+
+def reaches(largest: Any) -> set[Any]:
+    """Guesses far too small, just too small, just large enough, far too large."""
+    if largest is None:
+        return {0, 100, 10_000}
+    half, huge = (largest / 2, 1e18) if isinstance(largest, float) else (largest // 2, 2**62)
+    return {0, 1, half, largest, largest + 1, 10 * largest + 100, huge}

@@ -8,9 +8,8 @@ from functools import cache
 import pytest
 
 from tests.helpers.mutating import Change, modules
-from tests.helpers.slabs import Steps, random_log
+from tests.helpers.slabs import Log, Steps, random_log, reaches
 from tests.kernels import test_slabs
-from tests.kernels.test_slabs import Log, reaches
 
 MODULES = (
     "logs.windows",

@@ -141,7 +141,7 @@ def _judge_asked(home: Array, asked: pa.Table, plan: Plan, verdict: Verdict) -> 
     for one, other in np.unique(np.stack([slab[above], home[above]]), axis=1).T.tolist():
         verdict.ahead = max(verdict.ahead, plan.distance(one, other))
     what = asked.column("what").to_numpy()
-    hidden = asked.column("control").to_numpy() & (what != PARENT)  # nobody misses the send of such a message
+    hidden = asked.column("control").to_numpy() & (what != PARENT)  # a control message may lack its send
     lost = (home == ABSENT) & ~hidden
     for each in (PARENT, DELIVERY, RECEPTION):
         of = np.flatnonzero(lost & (what == each))

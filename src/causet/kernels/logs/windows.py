@@ -1,7 +1,7 @@
 """A window of an execution in memory: events sorted by process, references found, one page for the kernels.
 
-Unlike a whole execution, a window has holes: events of a process that lie elsewhere. Whoever made the window
-knows that they do not matter there (`causet.slabs`).
+Unlike a whole execution, a window has holes: events of a process that lie elsewhere. `causet.slabs` proves
+that these do not matter where it asks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Names that stand in bytes, as numbers: of the names that stamps repeat, only the distinct ones are made.
 
-The table of names is keyed by a secret of the run, so nobody can make names that all fall into one place.
+The table of names is keyed by a secret of the run, so that an attacker cannot choose names that all collide.
 Numbers go by first occurrence: they do not depend on the key.
 """
 
