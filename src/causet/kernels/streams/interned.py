@@ -165,8 +165,8 @@ def numbered(data: Array, start: Array, end: Array, key: int) -> tuple[Array, Ar
         if count > size // 2:
             size *= 2
             known = _with_room(known, size, count)
-        # So many that there is room even if all are new; the table stays as it is meanwhile, since numba
-        # counts references to what may change with every name.
+        # At most as many names as fit even if all are new: the table must not grow within the loop, since
+        # numba would then count references to it for every name.
         stop = min(at + size // 2, len(start))
         count = _number_some(data, start, end, uint64(key), number, known, at, stop, count)
         at = stop

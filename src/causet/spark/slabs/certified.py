@@ -74,9 +74,8 @@ class Log(ABC):
 
 @dataclass(frozen=True)
 class Certified:
-    """A plan that gives the order, and what its run found."""
+    """What the run of a plan found that gives the order."""
 
-    plan: Plan
     done: Sequence[Done]
     """in the order of slabs"""
     verdict: Verdict
@@ -112,7 +111,7 @@ def certified(log: Log, slab_rows: int | None = None) -> Certified | None:
         elif needed > plan.reach:
             reach = needed * MARGIN
         elif is_whole(done, verdict, log.events):
-            return Certified(plan, done, verdict)
+            return Certified(done, verdict)
         else:
             break
         log.discard()
